@@ -1,0 +1,139 @@
+/*-------------------------------------------------------------------------
+ *
+ * flush_placement.c
+ *	  The flush node's place in a finished plan.
+ *
+ * Each Gather whose workers may read temporary tables gets one flush node below
+ * it.  As near to the Gather as possible, where the fewest rows pass, but below
+ * what ExecSetTupleBound() reaches a Sort through: a node that it does not know
+ * would turn every worker's top-N sort into a full one.
+ *
+ * The invariant: no Gather in the plan is without its flush node if a
+ * temporary table is read below it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "temp_parallel.h"
+
+#include "nodes/pg_list.h"
+
+/* The highest plan_node_id in plan. */
+static int
+max_plan_node_id(Plan *plan)
+{
+	int			max;
+	List	   *children;
+	ListCell   *lc;
+
+	if (plan == NULL)
+		return 0;
+	max = plan->plan_node_id;
+	children = plan_children(plan);
+	foreach(lc, children)
+		max = Max(max, max_plan_node_id(lfirst(lc)));
+	list_free(children);
+	return max;
+}
+
+/* Where the child of a node that ExecSetTupleBound() looks through hangs. */
+static Plan **
+tuple_bound_child(Plan *plan)
+{
+	switch (nodeTag(plan))
+	{
+		case T_Sort:
+		case T_IncrementalSort:
+		case T_Result:
+			return plan->lefttree ? &plan->lefttree : NULL;
+		case T_SubqueryScan:
+			return &((SubqueryScan *) plan)->subplan;
+		default:
+			return NULL;
+	}
+}
+
+/*
+ * Insert a flush node below gather, and add its cost to the nodes between the
+ * two.  Gather itself carries the cost already.
+ */
+static void
+insert_flush_node(Plan *gather, const TempFlushPlan *info, int plan_node_id)
+{
+	Plan	  **place = &gather->lefttree;
+	Plan	  **child;
+	CustomScan *flush;
+
+	while ((child = tuple_bound_child(*place)) != NULL)
+	{
+		(*place)->startup_cost += info->planned.cost;
+		(*place)->total_cost += info->planned.cost;
+		place = child;
+	}
+
+	flush = make_temp_flush(*place, info, plan_node_id);
+	*place = &flush->scan.plan;
+}
+
+/*
+ * The flush node below gather, or NULL.
+ */
+CustomScan *
+gather_flush_node(Plan *gather)
+{
+	Plan	  **place = &gather->lefttree;
+	Plan	  **child;
+
+	while ((child = tuple_bound_child(*place)) != NULL)
+		place = child;
+	return is_temp_flush(*place) ? (CustomScan *) *place : NULL;
+}
+
+static void
+place_in_plan(Plan *plan, PlannedStmt *stmt, LocalBufStats *stats, int *last_id)
+{
+	List	   *children;
+	ListCell   *lc;
+
+	if (plan == NULL)
+		return;
+
+	if (is_gather(plan))
+	{
+		TempFlushPlan info;
+
+		info.relids = plan_temp_tables(plan->lefttree, stmt->rtable,
+									   stmt->subplans);
+		if (info.relids != NIL)
+		{
+			if (stats == NULL)
+				stats = localbuf_stats_collect();
+			info.planned = flush_cost_of_tables(stats, info.relids);
+			insert_flush_node(plan, &info, ++*last_id);
+		}
+		return;					/* Gathers do not nest */
+	}
+
+	children = plan_children(plan);
+	foreach(lc, children)
+		place_in_plan(lfirst(lc), stmt, stats, last_id);
+	list_free(children);
+}
+
+/*
+ * Give each Gather of stmt that needs one its flush node.  stats are the counts
+ * that the planner reckoned with, or NULL if it never needed them (a plan that
+ * debug_parallel_query made parallel).  Changes the plan in place.
+ */
+void
+place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
+{
+	int			last_id = max_plan_node_id(stmt->planTree);
+	ListCell   *lc;
+
+	foreach(lc, stmt->subplans)
+		last_id = Max(last_id, max_plan_node_id(lfirst(lc)));
+
+	place_in_plan(stmt->planTree, stmt, stats, &last_id);
+	foreach(lc, stmt->subplans)
+		place_in_plan(lfirst(lc), stmt, stats, &last_id);
+}

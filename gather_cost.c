@@ -1,0 +1,359 @@
+/*-------------------------------------------------------------------------
+ *
+ * gather_cost.c
+ *	  Who pays for the flush: the Gather whose workers read the tables.
+ *
+ * What a Gather over a relation of the planner has to flush does not depend on
+ * the path below it: each partial path of that relation reads, in the workers,
+ * every table that the relation is made of.  So the charge belongs to the
+ * Gather and to nothing below.  Paths over temporary tables then cost what
+ * they would over permanent ones, a serial plan pays for no flush, no rescan
+ * multiplies the charge, and a table that is joined with itself is charged
+ * once.
+ *
+ * Core makes all its Gather paths itself and charges each with
+ * parallel_setup_cost.  While a statement is planned that variable is
+ * therefore raised, just before core makes the Gather paths of a relation, by
+ * what that relation's flush costs:
+ *
+ *	- for a base relation in set_rel_pathlist_hook, which core calls just
+ *	  before;
+ *	- for a join relation in the loop over a level's relations, which is
+ *	  join_search_hook's to replace;
+ *	- for all that is made above the joins of a query level, by the charge of
+ *	  its topmost relation, which is the last one set;
+ *	- for a set operation, whose Gather collects the rows of several query
+ *	  levels, after the planning of each of these.
+ *
+ * The invariant: parallel_setup_cost is back at its value of before when the
+ * planner returns or fails, and a statement planned in the middle of another
+ * one (by a function that the planner evaluates) sees that value too.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "temp_parallel.h"
+
+#include "nodes/nodeFuncs.h"
+#include "nodes/pg_list.h"
+#include "optimizer/cost.h"
+#include "optimizer/geqo.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "utils/lsyscache.h"
+
+/* A call of the planner, possibly inside another one. */
+typedef struct PlannerCall
+{
+	struct PlannerCall *outer;
+	bool		consider_temp;	/* may this one read temporary tables in
+								 * workers? */
+	double		setup_cost;		/* parallel_setup_cost without a charge */
+	double		charged;		/* what we have set it to last */
+	LocalBufStats *stats;		/* counted when first needed */
+	MemoryContext context;		/* where to keep them */
+} PlannerCall;
+
+static PlannerCall *current = NULL;
+
+/* ----------
+ * Setting and restoring parallel_setup_cost
+ * ----------
+ */
+
+/*
+ * Charge every Gather path that is made from now on with cost.  If another
+ * module has set parallel_setup_cost since our last charge, that is the value
+ * the charge is added to.
+ */
+static void
+set_charge(Cost cost)
+{
+	if (parallel_setup_cost != current->charged)
+		current->setup_cost = parallel_setup_cost;
+	current->charged = current->setup_cost + cost;
+	parallel_setup_cost = current->charged;
+}
+
+/*
+ * Run the planner with the charges in force.  consider_temp says whether the
+ * statement may have its temporary tables read by workers at all.  Returns the
+ * finished plan, flush nodes in place.
+ */
+PlannedStmt *
+planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
+						bool consider_temp)
+{
+	PlannerCall call = {0};
+	double		setup_cost_before = parallel_setup_cost;
+	PlannedStmt *result;
+
+	call.outer = current;
+	call.consider_temp = consider_temp;
+	call.setup_cost = current ? current->setup_cost : parallel_setup_cost;
+	call.charged = call.setup_cost;
+	call.context = CurrentMemoryContext;
+
+	PG_TRY();
+	{
+		current = &call;
+		parallel_setup_cost = call.setup_cost;
+
+		result = next ? next(PLANNER_HOOK_PASS) :
+			standard_planner(PLANNER_HOOK_PASS);
+
+		if (consider_temp && result->parallelModeNeeded)
+			place_flush_nodes(result, call.stats);
+	}
+	PG_FINALLY();
+	{
+		current = call.outer;
+		parallel_setup_cost = setup_cost_before;
+	}
+	PG_END_TRY();
+
+	return result;
+}
+
+/* Is a statement being planned whose workers may read temporary tables? */
+bool
+planning_temp_tables(void)
+{
+	return current != NULL && current->consider_temp;
+}
+
+/* ----------
+ * Which temporary tables a relation of the planner is made of
+ * ----------
+ */
+
+typedef struct TableSearch
+{
+	PlannerInfo *root;
+	List	   *relids;			/* of temporary tables, found so far */
+} TableSearch;
+
+static List *tables_of_level(PlannerInfo *root, List *relids);
+static List *tables_of_rel(PlannerInfo *root, RelOptInfo *rel, List *relids);
+
+/* Add what the subplans in an expression read, as a worker would run them. */
+static bool
+subplan_tables_walker(Node *node, TableSearch *search)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, SubPlan))
+	{
+		SubPlan    *subplan = (SubPlan *) node;
+		PlannerInfo *subroot = list_nth(search->root->glob->subroots,
+										subplan->plan_id - 1);
+
+		search->relids = tables_of_level(subroot, search->relids);
+	}
+	else if (IsA(node, RestrictInfo))
+		return subplan_tables_walker((Node *) ((RestrictInfo *) node)->clause,
+									 search);
+	return expression_tree_walker(node, subplan_tables_walker, search);
+}
+
+static List *
+subplan_tables(PlannerInfo *root, Node *expression, List *relids)
+{
+	TableSearch search;
+
+	/* subplans come from sublinks, and most queries have none */
+	if (root->glob->subplans == NIL)
+		return relids;
+	search.root = root;
+	search.relids = relids;
+	subplan_tables_walker(expression, &search);
+	return search.relids;
+}
+
+/* Add the temporary tables that base relation rti and its children read. */
+static List *
+tables_of_base_rel(PlannerInfo *root, int rti, List *relids)
+{
+	RelOptInfo *rel = root->simple_rel_array[rti];
+	RangeTblEntry *rte = root->simple_rte_array[rti];
+
+	if (rel == NULL || IS_DUMMY_REL(rel))
+		return relids;
+
+	if (rte->inh)
+	{
+		ListCell   *lc;
+
+		foreach(lc, root->append_rel_list)
+		{
+			AppendRelInfo *child = lfirst(lc);
+
+			if (child->parent_relid == rti)
+				relids = tables_of_base_rel(root, child->child_relid, relids);
+		}
+	}
+	else if (rte->rtekind == RTE_RELATION && is_session_temp_table(rte->relid))
+		relids = list_append_unique_oid(relids, rte->relid);
+
+	if (rel->subroot != NULL)
+		relids = tables_of_level(rel->subroot, relids);
+
+	relids = subplan_tables(root, (Node *) rel->baserestrictinfo, relids);
+	relids = subplan_tables(root, (Node *) rel->joininfo, relids);
+	return subplan_tables(root, (Node *) rel->reltarget->exprs, relids);
+}
+
+/* Add the temporary tables of a base or join relation. */
+static List *
+tables_of_rel(PlannerInfo *root, RelOptInfo *rel, List *relids)
+{
+	int			rti = -1;
+
+	while ((rti = bms_next_member(rel->relids, rti)) >= 0)
+	{
+		if (rti < root->simple_rel_array_size)
+			relids = tables_of_base_rel(root, rti, relids);
+	}
+
+	/* what is computed above the joins is computed below the Gather too */
+	if (bms_equal(rel->relids, query_level_relids(root)))
+	{
+		relids = subplan_tables(root, (Node *) root->processed_tlist, relids);
+		relids = subplan_tables(root, root->parse->havingQual, relids);
+	}
+	return relids;
+}
+
+/* Add the temporary tables of a whole query level. */
+static List *
+tables_of_level(PlannerInfo *root, List *relids)
+{
+	for (int rti = 1; rti < root->simple_rel_array_size; rti++)
+	{
+		RelOptInfo *rel = root->simple_rel_array[rti];
+
+		/* children are met through their parents */
+		if (rel != NULL && rel->reloptkind == RELOPT_BASEREL)
+			relids = tables_of_base_rel(root, rti, relids);
+		else if (rel != NULL && rel->subroot != NULL)
+			relids = tables_of_level(rel->subroot, relids);
+	}
+	relids = subplan_tables(root, (Node *) root->processed_tlist, relids);
+	return subplan_tables(root, root->parse->havingQual, relids);
+}
+
+/* ----------
+ * Charging
+ * ----------
+ */
+
+/* What a flush of the tables would cost.  Counts the pool at the first call. */
+static Cost
+flush_cost(List *relids)
+{
+	if (relids == NIL)
+		return 0;
+	if (current->stats == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(current->context);
+
+		current->stats = localbuf_stats_collect();
+		MemoryContextSwitchTo(old);
+	}
+	return flush_cost_of_tables(current->stats, relids).cost;
+}
+
+/*
+ * Charge the Gather paths of rel, a base or join relation, and of what is made
+ * of it until the next charge.  Without partial paths there will be none, and
+ * the pool is not counted.
+ */
+void
+charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
+{
+	Cost		cost = 0;
+
+	if (rel->partial_pathlist != NIL)
+		cost = flush_cost(tables_of_rel(root, rel, NIL));
+	set_charge(cost);
+}
+
+/*
+ * Charge the Gather paths of the set operation that query level root is a part
+ * of.  To be called after the planning of each part: the last call sees all of
+ * them.
+ */
+void
+charge_gather_of_setop(PlannerInfo *root)
+{
+	PlannerInfo *parent = root->parent_root;
+	List	   *relids = NIL;
+
+	if (parent == NULL || parent->parse->setOperations == NULL)
+		return;
+	relids = tables_of_level(parent, relids);
+	relids = tables_of_level(root, relids);
+	set_charge(flush_cost(relids));
+}
+
+/*
+ * Replace standard_join_search(), so that the Gather paths of each join
+ * relation are charged with what that relation flushes.  next is another
+ * module's join search; it, like the genetic one, cannot be charged relation
+ * by relation, and is charged with what the whole query level flushes.
+ */
+RelOptInfo *
+join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
+							int levels_needed, List *initial_rels)
+{
+	RelOptInfo *rel = NULL;
+	bool		parallel = false;
+	ListCell   *lc;
+
+	foreach(lc, initial_rels)
+		parallel |= ((RelOptInfo *) lfirst(lc))->partial_pathlist != NIL;
+
+	if (next != NULL ||
+		(enable_geqo && levels_needed >= geqo_threshold) ||
+		!parallel)
+	{
+		set_charge(parallel ? flush_cost(tables_of_level(root, NIL)) : 0);
+		if (next != NULL)
+			rel = next(root, levels_needed, initial_rels);
+		else if (enable_geqo && levels_needed >= geqo_threshold)
+			rel = geqo(root, levels_needed, initial_rels);
+		else
+			rel = standard_join_search(root, levels_needed, initial_rels);
+	}
+	else
+	{
+		Assert(root->join_rel_level == NULL);
+		root->join_rel_level = palloc0((levels_needed + 1) * sizeof(List *));
+		root->join_rel_level[1] = initial_rels;
+
+		for (int level = 2; level <= levels_needed; level++)
+		{
+			join_search_one_level(root, level);
+
+			foreach(lc, root->join_rel_level[level])
+			{
+				rel = (RelOptInfo *) lfirst(lc);
+				generate_partitionwise_join_paths(root, rel);
+				charge_gather_of_rel(root, rel);
+				/* the topmost one gets its Gather with its final target list */
+				if (!bms_equal(rel->relids, query_level_relids(root)))
+					generate_useful_gather_paths(root, rel, false);
+				set_cheapest(rel);
+			}
+		}
+
+		if (root->join_rel_level[levels_needed] == NIL)
+			elog(ERROR, "failed to build any %d-way joins", levels_needed);
+		Assert(list_length(root->join_rel_level[levels_needed]) == 1);
+		rel = (RelOptInfo *) linitial(root->join_rel_level[levels_needed]);
+		root->join_rel_level = NULL;
+	}
+
+	charge_gather_of_rel(root, rel);
+	return rel;
+}

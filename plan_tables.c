@@ -1,0 +1,265 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_tables.c
+ *	  Which temporary tables a finished plan reads.
+ *
+ * Core has walkers for queries and expressions and for the state of a running
+ * plan, but none for a finished plan, so this file knows where each plan node
+ * keeps its children and its expressions.  Expressions matter because they
+ * hold subplans, which a worker runs too.
+ *
+ * The invariant: a table that a worker may read is found.  A node that this
+ * file does not know could hide one, so it is an error; the executor checks
+ * again (see check_all_found() in temp_flush.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "temp_parallel.h"
+
+#include "nodes/nodeFuncs.h"
+#include "nodes/pg_list.h"
+#include "parser/parsetree.h"
+
+typedef struct PlanSearch
+{
+	List	   *rtable;
+	List	   *subplans;		/* of the whole statement */
+	Bitmapset  *seen;			/* plan_ids of subplans already searched */
+	List	   *relids;			/* found so far */
+} PlanSearch;
+
+static void search_plan(Plan *plan, PlanSearch *search);
+
+/* Is plan a node that runs its child in workers? */
+bool
+is_gather(Plan *plan)
+{
+	return IsA(plan, Gather) || IsA(plan, GatherMerge);
+}
+
+/*
+ * The children of plan, in a new List.  Subplans are not among them.
+ */
+List *
+plan_children(Plan *plan)
+{
+	List	   *children = NIL;
+
+	if (plan->lefttree)
+		children = lappend(children, plan->lefttree);
+	if (plan->righttree)
+		children = lappend(children, plan->righttree);
+
+	switch (nodeTag(plan))
+	{
+		case T_Append:
+			return list_concat(children, ((Append *) plan)->appendplans);
+		case T_MergeAppend:
+			return list_concat(children, ((MergeAppend *) plan)->mergeplans);
+		case T_BitmapAnd:
+			return list_concat(children, ((BitmapAnd *) plan)->bitmapplans);
+		case T_BitmapOr:
+			return list_concat(children, ((BitmapOr *) plan)->bitmapplans);
+		case T_SubqueryScan:
+			return lappend(children, ((SubqueryScan *) plan)->subplan);
+		case T_CustomScan:
+			return list_concat(children, ((CustomScan *) plan)->custom_plans);
+		default:
+			return children;
+	}
+}
+
+/* Search the subplans that an expression, or a List of them, runs. */
+static bool
+search_expression(Node *node, PlanSearch *search)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, SubPlan))
+	{
+		int			plan_id = ((SubPlan *) node)->plan_id;
+
+		if (!bms_is_member(plan_id, search->seen))
+		{
+			search->seen = bms_add_member(search->seen, plan_id);
+			search_plan(list_nth(search->subplans, plan_id - 1), search);
+		}
+	}
+	return expression_tree_walker(node, search_expression, search);
+}
+
+#define SEARCH(expression) search_expression((Node *) (expression), search)
+
+static void
+add_table(Index rti, PlanSearch *search)
+{
+	RangeTblEntry *rte;
+
+	if (rti == 0)
+		return;
+	rte = rt_fetch(rti, search->rtable);
+	if (rte->rtekind == RTE_RELATION && is_session_temp_table(rte->relid))
+		search->relids = list_append_unique_oid(search->relids, rte->relid);
+}
+
+static void
+add_tables(Bitmapset *rtis, PlanSearch *search)
+{
+	int			rti = -1;
+
+	while ((rti = bms_next_member(rtis, rti)) >= 0)
+		add_table(rti, search);
+}
+
+/*
+ * What the node itself scans and computes: see finalize_plan() of subselect.c
+ * for where each kind of node keeps its expressions.
+ */
+static void
+search_node(Plan *plan, PlanSearch *search)
+{
+	SEARCH(plan->targetlist);
+	SEARCH(plan->qual);
+	SEARCH(plan->initPlan);
+
+	switch (nodeTag(plan))
+	{
+		case T_SeqScan:
+		case T_WorkTableScan:
+		case T_CteScan:
+		case T_NamedTuplestoreScan:
+		case T_SubqueryScan:
+			add_table(((Scan *) plan)->scanrelid, search);
+			break;
+		case T_SampleScan:
+			add_table(((Scan *) plan)->scanrelid, search);
+			SEARCH(((SampleScan *) plan)->tablesample);
+			break;
+		case T_IndexScan:
+			add_table(((Scan *) plan)->scanrelid, search);
+			SEARCH(((IndexScan *) plan)->indexqualorig);
+			SEARCH(((IndexScan *) plan)->indexorderbyorig);
+			break;
+		case T_IndexOnlyScan:
+			add_table(((Scan *) plan)->scanrelid, search);
+			SEARCH(((IndexOnlyScan *) plan)->indexqual);
+			SEARCH(((IndexOnlyScan *) plan)->recheckqual);
+			SEARCH(((IndexOnlyScan *) plan)->indexorderby);
+			break;
+		case T_BitmapIndexScan:
+			add_table(((Scan *) plan)->scanrelid, search);
+			SEARCH(((BitmapIndexScan *) plan)->indexqualorig);
+			break;
+		case T_BitmapHeapScan:
+			add_table(((Scan *) plan)->scanrelid, search);
+			SEARCH(((BitmapHeapScan *) plan)->bitmapqualorig);
+			break;
+		case T_TidScan:
+			add_table(((Scan *) plan)->scanrelid, search);
+			SEARCH(((TidScan *) plan)->tidquals);
+			break;
+		case T_TidRangeScan:
+			add_table(((Scan *) plan)->scanrelid, search);
+			SEARCH(((TidRangeScan *) plan)->tidrangequals);
+			break;
+		case T_FunctionScan:
+			SEARCH(((FunctionScan *) plan)->functions);
+			break;
+		case T_TableFuncScan:
+			SEARCH(((TableFuncScan *) plan)->tablefunc);
+			break;
+		case T_ValuesScan:
+			SEARCH(((ValuesScan *) plan)->values_lists);
+			break;
+		case T_ForeignScan:
+			add_tables(((ForeignScan *) plan)->fs_relids, search);
+			SEARCH(((ForeignScan *) plan)->fdw_exprs);
+			SEARCH(((ForeignScan *) plan)->fdw_recheck_quals);
+			break;
+		case T_CustomScan:
+			add_table(((Scan *) plan)->scanrelid, search);
+			add_tables(((CustomScan *) plan)->custom_relids, search);
+			SEARCH(((CustomScan *) plan)->custom_exprs);
+			break;
+		case T_NestLoop:
+			SEARCH(((Join *) plan)->joinqual);
+			break;
+		case T_MergeJoin:
+			SEARCH(((Join *) plan)->joinqual);
+			SEARCH(((MergeJoin *) plan)->mergeclauses);
+			break;
+		case T_HashJoin:
+			SEARCH(((Join *) plan)->joinqual);
+			SEARCH(((HashJoin *) plan)->hashclauses);
+			SEARCH(((HashJoin *) plan)->hashkeys);
+			break;
+		case T_Hash:
+			SEARCH(((Hash *) plan)->hashkeys);
+			break;
+		case T_Memoize:
+			SEARCH(((Memoize *) plan)->param_exprs);
+			break;
+		case T_Result:
+			SEARCH(((Result *) plan)->resconstantqual);
+			break;
+		case T_Limit:
+			SEARCH(((Limit *) plan)->limitOffset);
+			SEARCH(((Limit *) plan)->limitCount);
+			break;
+		case T_WindowAgg:
+			SEARCH(((WindowAgg *) plan)->startOffset);
+			SEARCH(((WindowAgg *) plan)->endOffset);
+			SEARCH(((WindowAgg *) plan)->runCondition);
+			break;
+		case T_Append:
+		case T_MergeAppend:
+		case T_BitmapAnd:
+		case T_BitmapOr:
+		case T_RecursiveUnion:
+		case T_ProjectSet:
+		case T_Material:
+		case T_Sort:
+		case T_IncrementalSort:
+		case T_Group:
+		case T_Agg:
+		case T_Unique:
+		case T_SetOp:
+		case T_Gather:
+		case T_GatherMerge:
+			break;
+		default:
+			elog(ERROR, "unexpected node below Gather: %d",
+				 (int) nodeTag(plan));
+	}
+}
+
+static void
+search_plan(Plan *plan, PlanSearch *search)
+{
+	List	   *children;
+	ListCell   *lc;
+
+	if (plan == NULL)
+		return;
+	search_node(plan, search);
+	children = plan_children(plan);
+	foreach(lc, children)
+		search_plan(lfirst(lc), search);
+	list_free(children);
+}
+
+/*
+ * The temporary tables of this session that plan and the subplans it runs may
+ * read: a List of Oid without duplicates.  rtable and subplans are those of the
+ * statement.
+ */
+List *
+plan_temp_tables(Plan *plan, List *rtable, List *subplans)
+{
+	PlanSearch	search = {0};
+
+	search.rtable = rtable;
+	search.subplans = subplans;
+	search_plan(plan, &search);
+	return search.relids;
+}

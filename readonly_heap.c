@@ -1,0 +1,687 @@
+/*-------------------------------------------------------------------------
+ *
+ * readonly_heap.c
+ *	  Heap's table access method, with reads that leave nothing behind.
+ *
+ * Reading a heap page sets hint bits and prunes, and either marks the buffer
+ * dirty.  While parallel workers read a temporary table from its files no
+ * page of it may be written, so no page of it may be dirty, not even for the
+ * time of one call: a scan that steps over a long run of dead rows passes
+ * more pages than a small pool has, and evicts them.  The routine made here is
+ * a copy of heap's whose reading callbacks undo that mark page by page, while
+ * the page is still pinned.
+ *
+ * The invariant: a dirty flag is cleared only where the very call that clears
+ * it has set it.  Each callback looks at the flag before heap looks at the
+ * page, and drops it afterwards only if it was clear before and the session is
+ * in parallel mode, where nothing but a hint can have set it in between.  A
+ * page that carries a real change therefore stays dirty whatever happens here,
+ * and whichever relation this routine is attached to.
+ *
+ * Pruning is not undone but avoided: it would be done again, for nothing, by
+ * every process that reads the page.
+ *
+ * The page loops follow heapgettup_pagemode(), heapam_scan_sample_next_block()
+ * and BitmapHeapScanNextBlock() in the state they keep in the scan descriptor,
+ * so that a scan may change between heap's routine and this one at any tuple.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "temp_parallel.h"
+
+#include "access/syncscan.h"
+#include "access/tsmapi.h"
+#include "access/visibilitymap.h"
+#include "access/xact.h"
+#include "executor/instrument.h"
+#include "miscadmin.h"
+#include "nodes/execnodes.h"
+#include "nodes/tidbitmap.h"
+
+static TableAmRoutine readonly_routine;
+
+static const TableAmRoutine *heap;	/* heap's own, for all that stays as it is */
+
+static bool
+local_buffer_is_dirty(Buffer buffer)
+{
+	Assert(BufferIsLocal(buffer));
+	return (LocalBufferStateRead(GetLocalBufferDescriptor(-buffer - 1)) &
+			BM_DIRTY) != 0;
+}
+
+/*
+ * May what heap is about to set on the pinned page of buffer be dropped
+ * afterwards?  To be asked before heap looks at the page.
+ */
+static bool
+hints_may_be_dropped(Buffer buffer)
+{
+	return IsInParallelMode() && !local_buffer_is_dirty(buffer);
+}
+
+/*
+ * Clear the dirty flag of buffer, pinned and clean when
+ * hints_may_be_dropped() said that it may be.  The page keeps the hints in
+ * memory, until it is evicted.
+ */
+static void
+drop_hints(Buffer buffer, bool may_be_dropped)
+{
+	BufferDesc *desc;
+	BufferState state;
+
+	if (!may_be_dropped || !local_buffer_is_dirty(buffer))
+		return;
+
+	desc = GetLocalBufferDescriptor(-buffer - 1);
+	state = LocalBufferStateRead(desc);
+	state &= ~((BufferState) (BM_DIRTY | BM_JUST_DIRTIED));
+	LocalBufferStateWrite(desc, state);
+
+	/* MarkLocalBufferDirty() counted it, for EXPLAIN (BUFFERS) */
+	pgBufferUsage.local_blks_dirtied--;
+}
+
+/* ----------
+ * Sequential, TID range and sample scans
+ * ----------
+ */
+
+/*
+ * Note the visible tuples of the scan's current page, rs_cbuf, in
+ * rs_vistuples.  What heap_prepare_pagescan() does, less pruning and less
+ * what serializable transactions want of permanent tables.
+ */
+static void
+collect_visible_tuples(HeapScanDesc scan)
+{
+	Relation	rel = scan->rs_base.rs_rd;
+	Snapshot	snapshot = scan->rs_base.rs_snapshot;
+	Buffer		buffer = scan->rs_cbuf;
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+	bool		all_visible;
+	bool		droppable;
+	int			ntuples = 0;
+
+	if ((scan->rs_base.rs_flags & SO_ALLOW_PAGEMODE) == 0)
+		elog(ERROR, "read-only scan of temporary table \"%s\" must be in page-at-a-time mode",
+			 RelationGetRelationName(rel));
+
+	droppable = hints_may_be_dropped(buffer);
+	all_visible = PageIsAllVisible(page) && !snapshot->takenDuringRecovery;
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+
+		if (!ItemIdIsNormal(lp))
+			continue;
+		if (!all_visible)
+		{
+			HeapTupleData tuple;
+
+			tuple.t_tableOid = RelationGetRelid(rel);
+			tuple.t_data = (HeapTupleHeader) PageGetItem(page, lp);
+			tuple.t_len = ItemIdGetLength(lp);
+			ItemPointerSet(&tuple.t_self, scan->rs_cblock, off);
+			if (!HeapTupleSatisfiesVisibility(&tuple, snapshot, buffer))
+				continue;
+		}
+		scan->rs_vistuples[ntuples++] = off;
+	}
+	scan->rs_ntuples = ntuples;
+
+	drop_hints(buffer, droppable);
+}
+
+#ifndef HEAP_SCANS_STREAM
+
+/*
+ * The block to read first, or InvalidBlockNumber: the choice that
+ * heapgettup_pagemode() makes.
+ */
+static BlockNumber
+first_block(HeapScanDesc scan, ScanDirection dir)
+{
+	if (scan->rs_nblocks == 0 || scan->rs_numblocks == 0)
+		return InvalidBlockNumber;
+
+	if (scan->rs_base.rs_parallel != NULL)
+	{
+		ParallelBlockTableScanDesc shared =
+			(ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
+
+		Assert(ScanDirectionIsForward(dir));
+		table_block_parallelscan_startblock_init(scan->rs_base.rs_rd,
+												 scan->rs_parallelworkerdata,
+												 shared);
+		return table_block_parallelscan_nextpage(scan->rs_base.rs_rd,
+												 scan->rs_parallelworkerdata,
+												 shared);
+	}
+
+	if (ScanDirectionIsForward(dir))
+		return scan->rs_startblock;
+
+	/* a backward scan takes no part in synchronized scanning */
+	scan->rs_base.rs_flags &= ~SO_ALLOW_SYNC;
+	if (scan->rs_numblocks != InvalidBlockNumber)
+		return (scan->rs_startblock + scan->rs_numblocks - 1) % scan->rs_nblocks;
+	if (scan->rs_startblock > 0)
+		return scan->rs_startblock - 1;
+	return scan->rs_nblocks - 1;
+}
+
+/*
+ * The block to read after rs_cblock, or InvalidBlockNumber at the end.
+ */
+static BlockNumber
+following_block(HeapScanDesc scan, ScanDirection dir)
+{
+	BlockNumber block = scan->rs_cblock;
+	bool		finished;
+
+	if (scan->rs_base.rs_parallel != NULL)
+		return table_block_parallelscan_nextpage(scan->rs_base.rs_rd,
+												 scan->rs_parallelworkerdata,
+												 (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel);
+
+	if (ScanDirectionIsForward(dir))
+	{
+		block++;
+		if (block >= scan->rs_nblocks)
+			block = 0;
+		/* before the test, so that a finished scan reports its start */
+		if (scan->rs_base.rs_flags & SO_ALLOW_SYNC)
+			ss_report_location(scan->rs_base.rs_rd, block);
+		finished = block == scan->rs_startblock;
+	}
+	else
+	{
+		finished = block == scan->rs_startblock;
+		block = (block == 0 ? scan->rs_nblocks : block) - 1;
+	}
+	if (!finished && scan->rs_numblocks != InvalidBlockNumber)
+		finished = --scan->rs_numblocks == 0;
+
+	return finished ? InvalidBlockNumber : block;
+}
+#endif
+
+/*
+ * Pin the scan's next page as rs_cbuf and rs_cblock.  False at the end of the
+ * scan, with nothing pinned.
+ */
+static bool
+pin_next_page(HeapScanDesc scan, ScanDirection dir)
+{
+#ifndef HEAP_SCANS_STREAM
+	BlockNumber block;
+
+	block = scan->rs_inited ? following_block(scan, dir) : first_block(scan, dir);
+#endif
+
+	if (BufferIsValid(scan->rs_cbuf))
+		ReleaseBuffer(scan->rs_cbuf);
+	scan->rs_cbuf = InvalidBuffer;
+
+	CHECK_FOR_INTERRUPTS();
+
+#ifdef HEAP_SCANS_STREAM
+	if (unlikely(scan->rs_dir != dir))
+	{
+		/* the stream has read ahead the other way: start it anew from here */
+		scan->rs_prefetch_block = scan->rs_cblock;
+		read_stream_reset(scan->rs_read_stream);
+	}
+	scan->rs_dir = dir;
+	scan->rs_cbuf = read_stream_next_buffer(scan->rs_read_stream, NULL);
+	if (!BufferIsValid(scan->rs_cbuf))
+	{
+		scan->rs_prefetch_block = InvalidBlockNumber;
+		return false;
+	}
+	scan->rs_cblock = BufferGetBlockNumber(scan->rs_cbuf);
+#else
+	if (block == InvalidBlockNumber)
+		return false;
+	scan->rs_cbuf = ReadBufferExtended(scan->rs_base.rs_rd, MAIN_FORKNUM, block,
+									   RBM_NORMAL, scan->rs_strategy);
+	scan->rs_cblock = block;
+#endif
+	return true;
+}
+
+/*
+ * Make rs_ctup the scan's next visible tuple, as heapgettup_pagemode() does.
+ * At the end t_data is NULL and nothing is pinned.
+ */
+static void
+fetch_next_tuple(HeapScanDesc scan, ScanDirection dir)
+{
+	HeapTuple	tuple = &scan->rs_ctup;
+	int			index = 0;
+
+	if (scan->rs_inited)
+		index = (int) scan->rs_cindex + (ScanDirectionIsForward(dir) ? 1 : -1);
+
+	for (;;)
+	{
+		if (scan->rs_inited)
+		{
+			Page		page = BufferGetPage(scan->rs_cbuf);
+
+			while (index >= 0 && index < (int) scan->rs_ntuples)
+			{
+				OffsetNumber off = scan->rs_vistuples[index];
+				ItemId		lp = PageGetItemId(page, off);
+
+				tuple->t_data = (HeapTupleHeader) PageGetItem(page, lp);
+				tuple->t_len = ItemIdGetLength(lp);
+				ItemPointerSet(&tuple->t_self, scan->rs_cblock, off);
+
+				if (scan->rs_base.rs_key == NULL ||
+					heap_key_test(tuple, RelationGetDescr(scan->rs_base.rs_rd),
+								  scan->rs_base.rs_nkeys,
+								  scan->rs_base.rs_key))
+				{
+					scan->rs_cindex = index;
+					return;
+				}
+				index += ScanDirectionIsForward(dir) ? 1 : -1;
+			}
+		}
+
+		if (!pin_next_page(scan, dir))
+			break;
+		collect_visible_tuples(scan);
+		scan->rs_inited = true;
+		index = ScanDirectionIsForward(dir) ? 0 : (int) scan->rs_ntuples - 1;
+	}
+
+	scan->rs_cblock = InvalidBlockNumber;
+	tuple->t_data = NULL;
+	scan->rs_inited = false;
+}
+
+static bool
+readonly_getnextslot(TableScanDesc sscan, ScanDirection dir,
+					 TupleTableSlot *slot)
+{
+	HeapScanDesc scan = (HeapScanDesc) sscan;
+
+	if (!IsInParallelMode())
+		return heap->scan_getnextslot(sscan, dir, slot);
+
+	fetch_next_tuple(scan, dir);
+	if (scan->rs_ctup.t_data == NULL)
+	{
+		ExecClearTuple(slot);
+		return false;
+	}
+	pgstat_count_heap_getnext(sscan->rs_rd);
+	ExecStoreBufferHeapTuple(&scan->rs_ctup, slot, scan->rs_cbuf);
+	return true;
+}
+
+static bool
+readonly_getnextslot_tidrange(TableScanDesc sscan, ScanDirection dir,
+							  TupleTableSlot *slot)
+{
+	HeapScanDesc scan = (HeapScanDesc) sscan;
+
+	if (!IsInParallelMode())
+		return heap->scan_getnextslot_tidrange(sscan, dir, slot);
+
+	for (;;)
+	{
+		bool		below;
+		bool		above;
+
+		fetch_next_tuple(scan, dir);
+		if (scan->rs_ctup.t_data == NULL)
+			break;
+
+		/* the range of blocks is right already, the ends of it may not be */
+		below = ItemPointerCompare(&scan->rs_ctup.t_self, scan_min_tid(sscan)) < 0;
+		above = ItemPointerCompare(&scan->rs_ctup.t_self, scan_max_tid(sscan)) > 0;
+		if (!below && !above)
+		{
+			pgstat_count_heap_getnext(sscan->rs_rd);
+			ExecStoreBufferHeapTuple(&scan->rs_ctup, slot, scan->rs_cbuf);
+			return true;
+		}
+		if (ScanDirectionIsForward(dir) ? above : below)
+			break;
+	}
+	ExecClearTuple(slot);
+	return false;
+}
+
+static bool
+readonly_sample_next_block(TableScanDesc sscan, SampleScanState *scanstate)
+{
+	HeapScanDesc scan = (HeapScanDesc) sscan;
+	TsmRoutine *tsm = scanstate->tsmroutine;
+	BlockNumber block;
+
+	if (!IsInParallelMode())
+		return heap->scan_sample_next_block(sscan, scanstate);
+
+	if (scan->rs_nblocks == 0)
+		return false;
+
+	if (BufferIsValid(scan->rs_cbuf))
+		ReleaseBuffer(scan->rs_cbuf);
+	scan->rs_cbuf = InvalidBuffer;
+
+	if (tsm->NextSampleBlock)
+		block = tsm->NextSampleBlock(scanstate, scan->rs_nblocks);
+	else if (scan->rs_cblock == InvalidBlockNumber)
+		block = scan->rs_startblock;
+	else
+	{
+		block = scan->rs_cblock + 1;
+		if (block >= scan->rs_nblocks)
+			block = 0;
+		if (sscan->rs_flags & SO_ALLOW_SYNC)
+			ss_report_location(sscan->rs_rd, block);
+		if (block == scan->rs_startblock)
+			block = InvalidBlockNumber;
+	}
+
+	scan->rs_cblock = block;
+	scan->rs_inited = BlockNumberIsValid(block);
+	if (!scan->rs_inited)
+		return false;
+
+	CHECK_FOR_INTERRUPTS();
+
+	scan->rs_cbuf = ReadBufferExtended(sscan->rs_rd, MAIN_FORKNUM, block,
+									   RBM_NORMAL, scan->rs_strategy);
+	if (sscan->rs_flags & SO_ALLOW_PAGEMODE)
+		collect_visible_tuples(scan);
+	return true;
+}
+
+/*
+ * Without page-at-a-time mode heap tests visibility here, on the page that
+ * scan_sample_next_block has pinned.
+ */
+static bool
+readonly_sample_next_tuple(TableScanDesc sscan, SampleScanState *scanstate,
+						   TupleTableSlot *slot)
+{
+	Buffer		buffer = ((HeapScanDesc) sscan)->rs_cbuf;
+	bool		droppable = hints_may_be_dropped(buffer);
+	bool		found;
+
+	found = heap->scan_sample_next_tuple(sscan, scanstate, slot);
+	drop_hints(buffer, droppable);
+	return found;
+}
+
+/* ----------
+ * Bitmap heap scans
+ * ----------
+ */
+#ifdef BITMAP_SCANS_STREAM
+
+/*
+ * Pin the next block of the bitmap and note its visible tuples.  False when
+ * the bitmap is exhausted.
+ */
+static bool
+bitmap_next_block(HeapScanDesc scan, bool *recheck,
+				  uint64 *lossy_pages, uint64 *exact_pages)
+{
+	Relation	rel = scan->rs_base.rs_rd;
+	Snapshot	snapshot = scan->rs_base.rs_snapshot;
+	void	   *per_buffer_data;
+	TBMIterateResult *result;
+	bool		droppable;
+	int			ntuples = 0;
+
+	scan->rs_cindex = 0;
+	scan->rs_ntuples = 0;
+	if (BufferIsValid(scan->rs_cbuf))
+		ReleaseBuffer(scan->rs_cbuf);
+	scan->rs_cbuf = read_stream_next_buffer(scan->rs_read_stream,
+											&per_buffer_data);
+	if (!BufferIsValid(scan->rs_cbuf))
+		return false;
+
+	result = per_buffer_data;
+	scan->rs_cblock = result->blockno;
+	*recheck = result->recheck;
+	droppable = hints_may_be_dropped(scan->rs_cbuf);
+
+	if (result->lossy)
+	{
+		/* any tuple of the page may be meant */
+		collect_visible_tuples(scan);
+		(*lossy_pages)++;
+		return true;
+	}
+
+	/* the bitmap names the roots of HOT chains */
+	{
+		OffsetNumber offsets[TBM_MAX_TUPLES_PER_PAGE];
+		int			noffsets;
+
+		noffsets = tbm_extract_page_tuple(result, offsets,
+										  TBM_MAX_TUPLES_PER_PAGE);
+		for (int i = 0; i < noffsets; i++)
+		{
+			ItemPointerData tid;
+			HeapTupleData tuple;
+
+			ItemPointerSet(&tid, scan->rs_cblock, offsets[i]);
+			if (heap_hot_search_buffer(&tid, rel, scan->rs_cbuf, snapshot,
+									   &tuple, NULL, true))
+				scan->rs_vistuples[ntuples++] = ItemPointerGetOffsetNumber(&tid);
+		}
+	}
+	scan->rs_ntuples = ntuples;
+	(*exact_pages)++;
+	drop_hints(scan->rs_cbuf, droppable);
+	return true;
+}
+
+/*
+ * Once the current page has a tuple left, heap's own callback only returns
+ * it.
+ */
+static bool
+readonly_bitmap_next_tuple(TableScanDesc sscan, TupleTableSlot *slot,
+						   bool *recheck, uint64 *lossy_pages,
+						   uint64 *exact_pages)
+{
+	HeapScanDesc scan = (HeapScanDesc) sscan;
+
+	if (IsInParallelMode())
+	{
+		while (scan->rs_cindex >= scan->rs_ntuples)
+		{
+			if (!bitmap_next_block(scan, recheck, lossy_pages, exact_pages))
+				return false;
+			CHECK_FOR_INTERRUPTS();
+		}
+	}
+	return heap->scan_bitmap_next_tuple(sscan, slot, recheck, lossy_pages,
+										exact_pages);
+}
+
+#else
+
+/*
+ * Heap's callback reads one page per call.  Pinning that page as rs_cbuf
+ * beforehand shows its flag, and a second pin keeps heap from pruning it.
+ */
+static bool
+readonly_bitmap_next_block(TableScanDesc sscan, TBMIterateResult *tbmres)
+{
+	HeapScanDesc scan = (HeapScanDesc) sscan;
+	Buffer		buffer;
+	bool		droppable;
+	bool		found;
+
+	/* no page will be read: see heapam_scan_bitmap_next_block() */
+	if (!IsInParallelMode() ||
+		(!IsolationIsSerializable() && tbmres->blockno >= scan->rs_nblocks))
+		return heap->scan_bitmap_next_block(sscan, tbmres);
+#ifdef BITMAP_SCANS_SKIP_BY_VM
+	if (!(sscan->rs_flags & SO_NEED_TUPLES) &&
+		!tbmres->recheck &&
+		VM_ALL_VISIBLE(sscan->rs_rd, tbmres->blockno, &scan->rs_vmbuffer))
+		return heap->scan_bitmap_next_block(sscan, tbmres);
+#endif
+
+	scan->rs_cbuf = ReleaseAndReadBuffer(scan->rs_cbuf, sscan->rs_rd,
+										 tbmres->blockno);
+	buffer = scan->rs_cbuf;
+	droppable = hints_may_be_dropped(buffer);
+	IncrBufferRefCount(buffer);
+	found = heap->scan_bitmap_next_block(sscan, tbmres);
+	drop_hints(buffer, droppable);
+	ReleaseBuffer(buffer);
+	return found;
+}
+
+#endif							/* BITMAP_SCANS_STREAM */
+
+/* ----------
+ * Fetching by TID
+ * ----------
+ */
+
+/*
+ * Pinning the page as xs_cbuf beforehand shows its flag; heap then takes it
+ * for the page of the last call, and neither pins nor prunes it again.
+ *
+ * Never reports all_dead: the index would set its own hint, on a page of its
+ * own that nobody cleans.
+ */
+static bool
+readonly_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid,
+						   Snapshot snapshot, TupleTableSlot *slot,
+						   bool *call_again, bool *all_dead)
+{
+	IndexFetchHeapData *hscan = (IndexFetchHeapData *) scan;
+	bool		droppable;
+	bool		found;
+
+	if (!IsInParallelMode())
+		return heap->index_fetch_tuple(scan, tid, snapshot, slot, call_again,
+									   all_dead);
+
+	if (!*call_again)
+		hscan->xs_cbuf = ReleaseAndReadBuffer(hscan->xs_cbuf, scan->rel,
+											  ItemPointerGetBlockNumber(tid));
+	droppable = hints_may_be_dropped(hscan->xs_cbuf);
+	found = heap->index_fetch_tuple(scan, tid, snapshot, slot, call_again,
+									all_dead);
+	drop_hints(hscan->xs_cbuf, droppable);
+	if (all_dead)
+		*all_dead = false;
+	return found;
+}
+
+static bool
+readonly_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
+						   TupleTableSlot *slot)
+{
+	Buffer		buffer;
+	bool		droppable;
+	bool		found;
+
+	if (!IsInParallelMode())
+		return heap->tuple_fetch_row_version(rel, tid, snapshot, slot);
+
+	buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(tid));
+	droppable = hints_may_be_dropped(buffer);
+	found = heap->tuple_fetch_row_version(rel, tid, snapshot, slot);
+	drop_hints(buffer, droppable);
+	ReleaseBuffer(buffer);
+	return found;
+}
+
+/* ----------
+ * What has no place here
+ * ----------
+ */
+
+/*
+ * Core refuses most statements that write in parallel mode before they come
+ * this far.  This refuses the rest: a row that a function locks or a C
+ * function inserts while workers read the file.
+ */
+static void
+refuse_write(Relation rel)
+{
+	if (IsInParallelMode())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot modify temporary table \"%s\" during a parallel operation",
+						RelationGetRelationName(rel)),
+				 errhint("Mark the function that does so PARALLEL UNSAFE.")));
+}
+
+static void
+readonly_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid,
+					  int options, struct BulkInsertStateData *bistate)
+{
+	refuse_write(rel);
+	heap->tuple_insert(rel, slot, cid, options, bistate);
+}
+
+static void
+readonly_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
+					  CommandId cid, int options,
+					  struct BulkInsertStateData *bistate)
+{
+	refuse_write(rel);
+	heap->multi_insert(rel, slots, nslots, cid, options, bistate);
+}
+
+static TM_Result
+readonly_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
+					TupleTableSlot *slot, CommandId cid, LockTupleMode mode,
+					LockWaitPolicy wait_policy, uint8 flags,
+					TM_FailureData *tmfd)
+{
+	refuse_write(rel);
+	return heap->tuple_lock(rel, tid, snapshot, slot, cid, mode, wait_policy,
+							flags, tmfd);
+}
+
+/*
+ * The routine to put into the descriptor of a heap relation.  Static; heap's
+ * callbacks outside parallel mode.
+ */
+const TableAmRoutine *
+readonly_heap_routine(void)
+{
+	if (heap == NULL)
+	{
+		heap = GetHeapamTableAmRoutine();
+		readonly_routine = *heap;
+		readonly_routine.scan_getnextslot = readonly_getnextslot;
+		readonly_routine.scan_getnextslot_tidrange = readonly_getnextslot_tidrange;
+		readonly_routine.scan_sample_next_block = readonly_sample_next_block;
+		readonly_routine.scan_sample_next_tuple = readonly_sample_next_tuple;
+#ifdef BITMAP_SCANS_STREAM
+		readonly_routine.scan_bitmap_next_tuple = readonly_bitmap_next_tuple;
+#else
+		readonly_routine.scan_bitmap_next_block = readonly_bitmap_next_block;
+#endif
+		readonly_routine.index_fetch_tuple = readonly_index_fetch_tuple;
+		readonly_routine.tuple_fetch_row_version = readonly_fetch_row_version;
+		readonly_routine.tuple_insert = readonly_tuple_insert;
+		readonly_routine.multi_insert = readonly_multi_insert;
+		readonly_routine.tuple_lock = readonly_tuple_lock;
+	}
+	return &readonly_routine;
+}

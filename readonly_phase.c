@@ -1,0 +1,258 @@
+/*-------------------------------------------------------------------------
+ *
+ * readonly_phase.c
+ *	  For how long reads of which tables leave nothing behind.
+ *
+ * In the leader that is one run of the executor: it begins before the flush,
+ * and ends when ExecutorRun() has waited for the workers.  In a worker it is
+ * the life of the flush node, and so of the worker.  Within a phase the
+ * descriptors of the tables concerned, and of their TOAST tables, carry the
+ * routine of readonly_heap.c; each is held open, so that the relation cache
+ * rebuilds it in place when it is invalidated, and a callback puts the routine
+ * in again.
+ *
+ * Outside a phase the routine must be heap's own: heap_getnext(), which index
+ * builds and some contrib modules use, refuses any other.
+ *
+ * The invariant: a descriptor carries the read-only routine if and only if a
+ * phase lists it; readonly_attach() and readonly_detach() are the only ones
+ * to change either, the second on every way out.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "temp_parallel.h"
+
+#include "access/table.h"
+#include "executor/execdesc.h"
+#include "executor/executor.h"
+#include "nodes/pg_list.h"
+
+typedef struct ReadonlyPhase
+{
+	struct ReadonlyPhase *outer;	/* of a statement that runs this one */
+	List	   *relations;		/* open, and carrying the routine */
+} ReadonlyPhase;
+
+static ReadonlyPhase *phases = NULL;
+
+/* a worker has one, that nothing ends but its exit or temp_flush_end() */
+static ReadonlyPhase worker_phase;
+
+/* ----------
+ * Attaching and detaching the routine
+ * ----------
+ */
+
+/* Open a heap relation and give it the read-only routine. */
+static void
+readonly_attach(ReadonlyPhase *phase, Oid relid)
+{
+	Relation	rel = table_open(relid, AccessShareLock);
+
+	Assert(RelationUsesLocalBuffers(rel));
+	phase->relations = lappend(phase->relations, rel);
+	rel->rd_tableam = readonly_heap_routine();
+}
+
+/*
+ * End phase, the innermost one.  Its relations get heap's routine back, but
+ * for those that an outer phase lists too.  They are not closed: after an
+ * error that is the resource owner's work.
+ */
+static void
+readonly_detach(ReadonlyPhase *phase)
+{
+	ListCell   *lc;
+
+	Assert(phases == phase);
+	phases = phase->outer;
+	foreach(lc, phase->relations)
+	{
+		Relation	rel = lfirst(lc);
+
+		if (!table_is_readonly(RelationGetRelid(rel)))
+			rel->rd_tableam = GetHeapamTableAmRoutine();
+	}
+}
+
+/* Attach the routine to tables relids and to their TOAST tables. */
+static void
+readonly_attach_all(ReadonlyPhase *phase, List *relids)
+{
+	ListCell   *lc;
+
+	foreach(lc, relids)
+	{
+		Oid			toastrelid;
+
+		readonly_attach(phase, lfirst_oid(lc));
+		toastrelid = ((Relation) llast(phase->relations))->rd_rel->reltoastrelid;
+		if (OidIsValid(toastrelid))
+			readonly_attach(phase, toastrelid);
+	}
+}
+
+/* Is relid in a phase now? */
+bool
+table_is_readonly(Oid relid)
+{
+	for (ReadonlyPhase *phase = phases; phase != NULL; phase = phase->outer)
+	{
+		ListCell   *lc;
+
+		foreach(lc, phase->relations)
+		{
+			if (RelationGetRelid((Relation) lfirst(lc)) == relid)
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * A rebuilt descriptor has heap's routine.  Called after the rebuild; relid is
+ * InvalidOid when all of them may have been rebuilt.
+ */
+void
+readonly_relcache_callback(Datum arg, Oid relid)
+{
+	for (ReadonlyPhase *phase = phases; phase != NULL; phase = phase->outer)
+	{
+		ListCell   *lc;
+
+		foreach(lc, phase->relations)
+		{
+			Relation	rel = lfirst(lc);
+
+			if (relid == InvalidOid || RelationGetRelid(rel) == relid)
+				rel->rd_tableam = readonly_heap_routine();
+		}
+	}
+}
+
+/* ----------
+ * In the leader
+ * ----------
+ */
+
+/* The tables of all flush nodes in plan. */
+static List *
+flushed_tables(Plan *plan, List *relids)
+{
+	List	   *children;
+	ListCell   *lc;
+
+	if (plan == NULL)
+		return relids;
+	if (is_gather(plan))
+	{
+		CustomScan *flush = gather_flush_node(plan);
+
+		return flush == NULL ? relids :
+			list_concat_unique_oid(relids, temp_flush_plan(flush).relids);
+	}
+	children = plan_children(plan);
+	foreach(lc, children)
+		relids = flushed_tables(lfirst(lc), relids);
+	list_free(children);
+	return relids;
+}
+
+/* The tables of all flush nodes in stmt. */
+static List *
+flushed_tables_of_statement(PlannedStmt *stmt)
+{
+	List	   *relids = flushed_tables(stmt->planTree, NIL);
+	ListCell   *lc;
+
+	foreach(lc, stmt->subplans)
+		relids = flushed_tables(lfirst(lc), relids);
+	return relids;
+}
+
+static void
+run_executor(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+{
+	if (next)
+		next(EXECUTOR_RUN_PASS);
+	else
+		standard_ExecutorRun(EXECUTOR_RUN_PASS);
+}
+
+static void
+run_in_phase(List *relids, ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+{
+	ReadonlyPhase phase = {0};
+	ListCell   *lc;
+
+	phase.outer = phases;
+	phases = &phase;
+	PG_TRY();
+	{
+		readonly_attach_all(&phase, relids);
+		run_executor(next, EXECUTOR_RUN_PASS);
+	}
+	PG_FINALLY();
+	{
+		readonly_detach(&phase);
+	}
+	PG_END_TRY();
+
+	foreach(lc, phase.relations)
+		table_close((Relation) lfirst(lc), AccessShareLock);
+}
+
+/*
+ * Run the executor, in a phase for the tables of its flush nodes if it is
+ * going to enter parallel mode (see ExecutePlan()).
+ */
+void
+run_with_readonly_tables(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+{
+	PlannedStmt *stmt = queryDesc->plannedstmt;
+	List	   *relids = NIL;
+
+	if (stmt->parallelModeNeeded && count == 0 && EXECUTOR_RUN_ONCE)
+		relids = flushed_tables_of_statement(stmt);
+
+	if (relids == NIL)
+		run_executor(next, EXECUTOR_RUN_PASS);
+	else
+		run_in_phase(relids, next, EXECUTOR_RUN_PASS);
+}
+
+/* ----------
+ * In a worker
+ * ----------
+ */
+
+/*
+ * Make tables relids, and their TOAST tables, read-only for the rest of the
+ * worker's statement.  Returns the open relations.
+ */
+List *
+readonly_begin_in_worker(List *relids)
+{
+	Assert(IsParallelWorker() && phases == NULL);
+	worker_phase.outer = NULL;
+	worker_phase.relations = NIL;
+	phases = &worker_phase;
+	readonly_attach_all(&worker_phase, relids);
+	return worker_phase.relations;
+}
+
+/*
+ * End that, after the last scan has ended.  relations is NIL in the leader,
+ * where there is nothing to do.
+ */
+void
+readonly_end_in_worker(List *relations)
+{
+	ListCell   *lc;
+
+	if (relations == NIL)
+		return;
+	readonly_detach(&worker_phase);
+	foreach(lc, relations)
+		table_close((Relation) lfirst(lc), NoLock);
+}

@@ -1,0 +1,172 @@
+/*-------------------------------------------------------------------------
+ *
+ * second_look.c
+ *	  Is the parallel plan still worth its flush?
+ *
+ * A plan may be older than the pool's state: made when the tables were clean,
+ * cached, and executed after a gigabyte has been loaded.  Before a statement
+ * starts, the flush is therefore priced again.  If it has become dearer, and
+ * the parallel plan with the new price costs more than the same plan run by the
+ * leader alone, the statement runs without parallel mode, and nothing is
+ * written.
+ *
+ * The invariant: a plan whose flush costs no more than the planner reckoned
+ * with runs as planned, and a cached plan is never changed.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "temp_parallel.h"
+
+#include "executor/execdesc.h"
+#include "nodes/pg_list.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
+#include "utils/lsyscache.h"
+#include "utils/spccache.h"
+
+typedef struct SecondLook
+{
+	PlannedStmt *stmt;
+	LocalBufStats *stats;
+	Cost		planned_flush;	/* of all flush nodes, by the planner */
+	Cost		flush;			/* by now */
+	Cost		parallel;		/* of all Gathers, less their flush */
+	Cost		alone;			/* of all Gathers, by the leader alone */
+} SecondLook;
+
+/* How many processes share the rows: get_parallel_divisor() of costsize.c. */
+static double
+parallel_divisor(int workers)
+{
+	double		divisor = workers;
+
+	if (parallel_leader_participation)
+		divisor += Max(1.0 - 0.3 * workers, 0.0);
+	return divisor;
+}
+
+/* What reading a sequentially scanned table costs, whoever reads it. */
+static Cost
+seqscan_disk_cost(Plan *plan, PlannedStmt *stmt)
+{
+	RangeTblEntry *rte = rt_fetch(((Scan *) plan)->scanrelid, stmt->rtable);
+	Relation	rel = relation_open(rte->relid, AccessShareLock);
+	double		page_cost;
+	Cost		cost;
+
+	get_tablespace_page_costs(rel->rd_rel->reltablespace, NULL, &page_cost);
+	cost = page_cost * RelationGetNumberOfBlocks(rel);
+	relation_close(rel, AccessShareLock);
+	return Min(cost, plan->total_cost);
+}
+
+/*
+ * What plan, whose rows the workers share, costs if one process does it all.
+ * The planner has divided the CPU cost of each node by divisor, so each node's
+ * own part is multiplied again; a child that every process runs as a whole, and
+ * a table read from disk, cost what they cost.  Errs on the high side where a
+ * node's disk and CPU cost cannot be told apart.
+ */
+static Cost
+cost_alone(Plan *plan, double divisor, PlannedStmt *stmt)
+{
+	Cost		own = plan->total_cost;
+	Cost		result = 0;
+	List	   *children;
+	ListCell   *lc;
+
+	if (IsA(plan, SeqScan))
+	{
+		Cost		disk = seqscan_disk_cost(plan, stmt);
+
+		return disk + (plan->total_cost - disk) * divisor;
+	}
+
+	children = plan_children(plan);
+	foreach(lc, children)
+	{
+		Plan	   *child = lfirst(lc);
+		bool		whole = child == plan->righttree &&
+			!(IsA(child, Hash) && child->parallel_aware);
+
+		own -= child->total_cost;
+		result += whole ? child->total_cost : cost_alone(child, divisor, stmt);
+	}
+	list_free(children);
+
+	/* a flush node's own cost is the flush */
+	if (!is_temp_flush(plan))
+		result += Max(own, 0) * divisor;
+	return result;
+}
+
+static void
+look_at_plan(Plan *plan, SecondLook *look)
+{
+	List	   *children;
+	ListCell   *lc;
+
+	if (plan == NULL)
+		return;
+
+	if (is_gather(plan))
+	{
+		CustomScan *flush = gather_flush_node(plan);
+		int			workers = IsA(plan, Gather) ?
+			((Gather *) plan)->num_workers :
+			((GatherMerge *) plan)->num_workers;
+
+		look->parallel += plan->total_cost;
+		look->alone += cost_alone(plan->lefttree, parallel_divisor(workers),
+								  look->stmt);
+		if (flush != NULL)
+		{
+			TempFlushPlan info = temp_flush_plan(flush);
+
+			if (look->stats == NULL)
+				look->stats = localbuf_stats_collect();
+			look->parallel -= info.planned.cost;
+			look->planned_flush += info.planned.cost;
+			look->flush += flush_cost_of_tables(look->stats, info.relids).cost;
+		}
+		return;
+	}
+
+	children = plan_children(plan);
+	foreach(lc, children)
+		look_at_plan(lfirst(lc), look);
+	list_free(children);
+}
+
+/*
+ * For ExecutorStart_hook: decide whether queryDesc runs with workers.  If not,
+ * its plannedstmt becomes a copy, in the current memory context, whose
+ * parallelModeNeeded is false.
+ */
+void
+take_second_look(QueryDesc *queryDesc)
+{
+	PlannedStmt *stmt = queryDesc->plannedstmt;
+	SecondLook	look = {0};
+	PlannedStmt *copy;
+	ListCell   *lc;
+
+	if (!stmt->parallelModeNeeded)
+		return;
+
+	look.stmt = stmt;
+	look_at_plan(stmt->planTree, &look);
+	foreach(lc, stmt->subplans)
+		look_at_plan(lfirst(lc), &look);
+
+	if (look.stats == NULL ||
+		look.flush <= look.planned_flush ||
+		look.parallel + look.flush <= look.alone)
+		return;
+
+	copy = makeNode(PlannedStmt);
+	*copy = *stmt;
+	copy->parallelModeNeeded = false;
+	queryDesc->plannedstmt = copy;
+}

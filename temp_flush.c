@@ -1,0 +1,364 @@
+/*-------------------------------------------------------------------------
+ *
+ * temp_flush.c
+ *	  Custom Scan (TempFlush): write the tables out before workers read them.
+ *
+ * A node below Gather that passes on what its child returns.  Its work is done
+ * in the callbacks that the leader runs before it launches workers, and only
+ * when it does: a cursor, a partial fetch or a statement that the second look
+ * left to the leader never comes there, and nothing is written for it.  In a
+ * worker, the node opens the door to the tables.
+ *
+ * The invariant: when a worker starts, every page of every table that it may
+ * read is in the table's files as the leader sees it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "temp_parallel.h"
+
+#include "executor/executor.h"
+#include "executor/nodeCustom.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/pg_list.h"
+#include "nodes/value.h"
+#include "portability/instr_time.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+
+typedef struct TempFlushState
+{
+	CustomScanState css;
+	TempFlushPlan plan;
+	List	   *readonly;		/* in a worker: relations made read-only */
+	int64		written;		/* pages, by all launches of this execution */
+	double		time;			/* milliseconds it took */
+} TempFlushState;
+
+static Node *temp_flush_create_state(CustomScan *cscan);
+static void temp_flush_begin(CustomScanState *css, EState *estate, int eflags);
+static void temp_flush_end(CustomScanState *css);
+static void temp_flush_rescan(CustomScanState *css);
+static TupleTableSlot *temp_flush_exec(CustomScanState *css);
+static Size temp_flush_estimate_dsm(CustomScanState *css,
+									ParallelContext *pcxt);
+static void temp_flush_before_launch(CustomScanState *css,
+									 ParallelContext *pcxt, void *coordinate);
+static void temp_flush_in_worker(CustomScanState *css, shm_toc *toc,
+								 void *coordinate);
+static void temp_flush_explain(CustomScanState *css, List *ancestors,
+							   ExplainState *es);
+
+static const CustomScanMethods plan_methods = {
+	.CustomName = "TempFlush",
+	.CreateCustomScanState = temp_flush_create_state,
+};
+
+static const CustomExecMethods exec_methods = {
+	.CustomName = "TempFlush",
+	.BeginCustomScan = temp_flush_begin,
+	.ExecCustomScan = temp_flush_exec,
+	.EndCustomScan = temp_flush_end,
+	.ReScanCustomScan = temp_flush_rescan,
+	.EstimateDSMCustomScan = temp_flush_estimate_dsm,
+	.InitializeDSMCustomScan = temp_flush_before_launch,
+	.ReInitializeDSMCustomScan = temp_flush_before_launch,
+	.InitializeWorkerCustomScan = temp_flush_in_worker,
+	.ExplainCustomScan = temp_flush_explain,
+};
+
+/* Workers find the node's methods by its name. */
+void
+temp_flush_register(void)
+{
+	RegisterCustomScanMethods(&plan_methods);
+}
+
+/* ----------
+ * The plan node
+ * ----------
+ */
+
+/* A target list that takes each column of tlist from varno. */
+static List *
+pass_through_tlist(List *tlist, int varno)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, tlist)
+	{
+		TargetEntry *tle = flatCopyTargetEntry(lfirst(lc));
+
+		tle->expr = (Expr *) makeVarFromTargetEntry(varno, lfirst(lc));
+		result = lappend(result, tle);
+	}
+	return result;
+}
+
+/*
+ * A flush node above child, for the tables of info.  References are set as
+ * set_customscan_references() would: the node's columns come from its scan
+ * tuple, and that one's from the child.
+ */
+CustomScan *
+make_temp_flush(Plan *child, const TempFlushPlan *info, int plan_node_id)
+{
+	CustomScan *cscan = makeNode(CustomScan);
+	Plan	   *plan = &cscan->scan.plan;
+
+	plan->startup_cost = child->startup_cost + info->planned.cost;
+	plan->total_cost = child->total_cost + info->planned.cost;
+	plan->plan_rows = child->plan_rows;
+	plan->plan_width = child->plan_width;
+	plan->parallel_aware = true;	/* or the callbacks below Gather are not
+									 * called */
+	plan->parallel_safe = true;
+	plan->plan_node_id = plan_node_id;
+	plan->targetlist = pass_through_tlist(child->targetlist, INDEX_VAR);
+	plan->lefttree = child;
+	plan->extParam = bms_copy(child->extParam);
+	plan->allParam = bms_copy(child->allParam);
+
+	cscan->custom_scan_tlist = pass_through_tlist(child->targetlist, OUTER_VAR);
+	cscan->custom_private =
+		list_make4(info->relids,
+				   makeInteger(info->planned.dirtied),
+				   makeInteger(info->planned.allocated),
+				   makeFloat(psprintf("%.17g", info->planned.cost)));
+	cscan->methods = &plan_methods;
+	return cscan;
+}
+
+bool
+is_temp_flush(Plan *plan)
+{
+	return IsA(plan, CustomScan) &&
+		((CustomScan *) plan)->methods == &plan_methods;
+}
+
+/* What make_temp_flush() was given. */
+TempFlushPlan
+temp_flush_plan(CustomScan *cscan)
+{
+	TempFlushPlan info;
+
+	info.relids = (List *) linitial(cscan->custom_private);
+	info.planned.dirtied = intVal(lsecond(cscan->custom_private));
+	info.planned.allocated = intVal(lthird(cscan->custom_private));
+	info.planned.cost = floatVal(lfourth(cscan->custom_private));
+	return info;
+}
+
+/* ----------
+ * Execution: passing rows on
+ * ----------
+ */
+
+static Node *
+temp_flush_create_state(CustomScan *cscan)
+{
+	TempFlushState *state = palloc0(sizeof(TempFlushState));
+
+	NodeSetTag(state, T_CustomScanState);
+	state->css.methods = &exec_methods;
+	state->plan = temp_flush_plan(cscan);
+	return (Node *) state;
+}
+
+/* The child's row is this node's row: no copy, no projection. */
+static TupleTableSlot *
+temp_flush_pass_on(PlanState *ps)
+{
+	return ExecProcNode(outerPlanState(ps));
+}
+
+static void
+temp_flush_begin(CustomScanState *css, EState *estate, int eflags)
+{
+	PlanState  *ps = &css->ss.ps;
+
+	outerPlanState(css) = ExecInitNode(outerPlan(ps->plan), estate, eflags);
+
+	/* what the parent sees are the child's slots, of whatever kind */
+	ps->resultops = ExecGetResultSlotOps(outerPlanState(css),
+										 &ps->resultopsfixed);
+	ps->resultopsset = true;
+
+	/* skip nodeCustom.c, one indirect call is enough for every row */
+	ps->ExecProcNode = temp_flush_pass_on;
+}
+
+static TupleTableSlot *
+temp_flush_exec(CustomScanState *css)
+{
+	return temp_flush_pass_on(&css->ss.ps);
+}
+
+static void
+temp_flush_rescan(CustomScanState *css)
+{
+	/* a child with changed parameters is rescanned when it is next executed */
+	if (outerPlanState(css)->chgParam == NULL)
+		ExecReScan(outerPlanState(css));
+}
+
+static void
+temp_flush_end(CustomScanState *css)
+{
+	TempFlushState *state = (TempFlushState *) css;
+
+	ExecEndNode(outerPlanState(css));
+	readonly_end_in_worker(state->readonly);
+	state->readonly = NIL;
+}
+
+/* ----------
+ * Before and after the launch of workers
+ * ----------
+ */
+
+/*
+ * Cross-check plan_tables.c: whatever temporary table the running plan has
+ * open below Gather must be among those to flush.  A worker would read the
+ * rest from files that nobody has written.
+ */
+static bool
+check_all_found(PlanState *ps, TempFlushState *state)
+{
+	Relation	rel = NULL;
+
+	switch (nodeTag(ps))
+	{
+		case T_SeqScanState:
+		case T_SampleScanState:
+		case T_IndexScanState:
+		case T_IndexOnlyScanState:
+		case T_BitmapHeapScanState:
+		case T_TidScanState:
+		case T_TidRangeScanState:
+		case T_CustomScanState:
+			rel = ((ScanState *) ps)->ss_currentRelation;
+			break;
+		default:
+			break;
+	}
+	if (rel != NULL && RelationUsesLocalBuffers(rel) &&
+		!list_member_oid(state->plan.relids, RelationGetRelid(rel)))
+		elog(ERROR, "temporary table \"%s\" below Gather was not planned to be flushed",
+			 RelationGetRelationName(rel));
+
+	return planstate_tree_walker(ps, check_all_found, state);
+}
+
+static Size
+temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
+{
+	return 0;					/* what workers need is in the plan */
+}
+
+/*
+ * In the leader, before each launch of workers: write the tables out.
+ */
+static void
+temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
+						 void *coordinate)
+{
+	TempFlushState *state = (TempFlushState *) css;
+	List	   *relations = NIL;
+	instr_time	start;
+	instr_time	elapsed;
+	ListCell   *lc;
+
+	(void) check_all_found(&css->ss.ps, state);
+
+	INSTR_TIME_SET_CURRENT(start);
+	foreach(lc, state->plan.relids)
+	{
+		if (!table_is_readonly(lfirst_oid(lc)))
+			elog(ERROR, "temporary table \"%s\" is about to be read by workers but is not read-only",
+				 get_rel_name(lfirst_oid(lc)));
+		relations = list_concat(relations,
+								temp_family_open(lfirst_oid(lc),
+												 AccessShareLock));
+	}
+	state->written += flush_local_buffers_of(relations);
+	temp_family_close(relations, NoLock);
+
+	INSTR_TIME_SET_CURRENT(elapsed);
+	INSTR_TIME_SUBTRACT(elapsed, start);
+	state->time += INSTR_TIME_GET_MILLISEC(elapsed);
+}
+
+/*
+ * In a worker, before it reads anything.
+ */
+static void
+temp_flush_in_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
+{
+	TempFlushState *state = (TempFlushState *) css;
+
+	state->readonly = readonly_begin_in_worker(state->plan.relids);
+	worker_open_local_buffers(linitial(state->readonly));
+}
+
+/* ----------
+ * EXPLAIN
+ * ----------
+ */
+static void
+temp_flush_explain(CustomScanState *css, List *ancestors, ExplainState *es)
+{
+	TempFlushState *state = (TempFlushState *) css;
+	FlushCost  *planned = &state->plan.planned;
+	bool		text = es->format == EXPLAIN_FORMAT_TEXT;
+
+	if (es->verbose)
+	{
+		List	   *names = NIL;
+		ListCell   *lc;
+
+		foreach(lc, state->plan.relids)
+			names = lappend(names, get_rel_name(lfirst_oid(lc)));
+		ExplainPropertyList("Flushed Tables", names, es);
+	}
+
+	if (es->costs && text)
+		ExplainPropertyText("Flush Planned",
+							psprintf("dirtied=%d allocated=%d cost=%.2f",
+									 planned->dirtied, planned->allocated,
+									 planned->cost), es);
+	else if (es->costs)
+	{
+		ExplainPropertyInteger("Planned Dirtied Buffers", NULL,
+							   planned->dirtied, es);
+		ExplainPropertyInteger("Planned Allocated Buffers", NULL,
+							   planned->allocated, es);
+		ExplainPropertyFloat("Planned Flush Cost", NULL, planned->cost, 2, es);
+	}
+
+	if (!es->analyze)
+		return;
+
+	/* a plan with this node in it was planned for workers */
+	if (!css->ss.ps.state->es_plannedstmt->parallelModeNeeded)
+	{
+		ExplainPropertyText("Flush Skipped", "the leader alone is cheaper now",
+							es);
+		return;
+	}
+	if (text)
+		ExplainPropertyText("Flushed",
+							es->timing ?
+							psprintf("written=" INT64_FORMAT " time=%.3f ms",
+									 state->written, state->time) :
+							psprintf("written=" INT64_FORMAT, state->written),
+							es);
+	else
+	{
+		ExplainPropertyInteger("Flush Written Buffers", NULL,
+							   state->written, es);
+		if (es->timing)
+			ExplainPropertyFloat("Flush Time", "ms", state->time, 3, es);
+	}
+}

@@ -1,0 +1,234 @@
+/*-------------------------------------------------------------------------
+ *
+ * temp_parallel.c
+ *	  The module's door: settings and hooks.
+ *
+ * A statement passes the hooks in this order: the planner (temp_paths.c makes
+ * paths that workers may run, gather_cost.c charges the Gather with the flush,
+ * flush_placement.c puts the flush node into the finished plan), the start of
+ * the executor (second_look.c), and its run (readonly_phase.c), in which the
+ * node (temp_flush.c) writes the tables out and lets the workers in
+ * (temp_worker.c).
+ *
+ * Every hook calls the one that was there before.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "temp_parallel.h"
+
+#include <float.h>
+
+#include "access/htup_details.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "executor/executor.h"
+#include "fmgr.h"
+#include "optimizer/cost.h"
+#include "optimizer/geqo.h"
+#include "optimizer/paths.h"
+#include "optimizer/planner.h"
+#include "utils/guc.h"
+#include "utils/inval.h"
+#include "utils/syscache.h"
+
+PG_MODULE_MAGIC;
+
+/* settings */
+bool		temp_parallel_enabled = true;
+double		write_temp_page_cost = 1.30;
+double		buffer_scan_cost = 0.01;
+int			worker_temp_buffers = 1024;
+
+static planner_hook_type prev_planner = NULL;
+static set_rel_pathlist_hook_type prev_set_rel_pathlist = NULL;
+static join_search_hook_type prev_join_search = NULL;
+static create_upper_paths_hook_type prev_create_upper_paths = NULL;
+static ExecutorStart_hook_type prev_ExecutorStart = NULL;
+static ExecutorRun_hook_type prev_ExecutorRun = NULL;
+
+void		_PG_init(void);
+
+/*
+ * Has this session made a temporary table yet?  The first question of every
+ * hook, and for most sessions the last.
+ */
+bool
+session_has_temp_tables(void)
+{
+	Oid			namespace;
+	Oid			toast_namespace;
+
+	GetTempNamespaceState(&namespace, &toast_namespace);
+	return OidIsValid(namespace);
+}
+
+/*
+ * Is relid a table that this module handles: temporary, of this session, with
+ * heap as its access method?  False for a relation that does not exist.
+ */
+bool
+is_session_temp_table(Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Form_pg_class form;
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	form = (Form_pg_class) GETSTRUCT(tuple);
+	result = form->relpersistence == RELPERSISTENCE_TEMP &&
+		form->relkind == RELKIND_RELATION &&
+		form->relam == HEAP_TABLE_AM_OID &&
+		isTempOrTempToastNamespace(form->relnamespace);
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/* ----------
+ * Planner
+ * ----------
+ */
+static PlannedStmt *
+temp_parallel_planner(PLANNER_HOOK_ARGS)
+{
+	bool		consider_temp;
+
+	worker_refuse_query(parse);
+
+	consider_temp = temp_parallel_enabled &&
+		session_has_temp_tables() &&
+		(cursorOptions & CURSOR_OPT_PARALLEL_OK) != 0 &&
+		max_parallel_workers_per_gather > 0 &&
+		!IsParallelWorker();
+
+	/* inside another call this one must not see that one's charge */
+	if (consider_temp || planning_temp_tables())
+		return planner_with_flush_cost(prev_planner, PLANNER_HOOK_PASS,
+									   consider_temp);
+	if (prev_planner)
+		return prev_planner(PLANNER_HOOK_PASS);
+	return standard_planner(PLANNER_HOOK_PASS);
+}
+
+static void
+temp_parallel_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
+							   RangeTblEntry *rte)
+{
+	if (planning_temp_tables())
+	{
+		add_worker_visible_paths(root, rel, rti, rte);
+		charge_gather_of_rel(root, rel);
+	}
+	if (prev_set_rel_pathlist)
+		prev_set_rel_pathlist(root, rel, rti, rte);
+}
+
+static RelOptInfo *
+temp_parallel_join_search(PlannerInfo *root, int levels_needed,
+						  List *initial_rels)
+{
+	if (planning_temp_tables())
+		return join_search_with_flush_cost(prev_join_search, root,
+										   levels_needed, initial_rels);
+	if (prev_join_search)
+		return prev_join_search(root, levels_needed, initial_rels);
+	if (enable_geqo && levels_needed >= geqo_threshold)
+		return geqo(root, levels_needed, initial_rels);
+	return standard_join_search(root, levels_needed, initial_rels);
+}
+
+static void
+temp_parallel_create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
+								 RelOptInfo *input_rel, RelOptInfo *output_rel,
+								 void *extra)
+{
+	if (prev_create_upper_paths)
+		prev_create_upper_paths(root, stage, input_rel, output_rel, extra);
+	if (planning_temp_tables() && stage == UPPERREL_FINAL &&
+		output_rel->partial_pathlist != NIL)
+		charge_gather_of_setop(root);
+}
+
+/* ----------
+ * Executor
+ * ----------
+ */
+static void
+temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
+{
+	worker_refuse_statement(queryDesc->plannedstmt->rtable);
+
+	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
+		take_second_look(queryDesc);
+
+	if (prev_ExecutorStart)
+		prev_ExecutorStart(queryDesc, eflags);
+	else
+		standard_ExecutorStart(queryDesc, eflags);
+}
+
+static void
+temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
+{
+	run_with_readonly_tables(prev_ExecutorRun, EXECUTOR_RUN_PASS);
+}
+
+/* ----------
+ * Loading
+ * ----------
+ */
+static void
+define_settings(void)
+{
+	DefineCustomBoolVariable("temp_parallel.enabled",
+							 "Enables parallel query over temporary tables.",
+							 NULL,
+							 &temp_parallel_enabled,
+							 true,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+	DefineCustomRealVariable("temp_parallel.write_temp_page_cost",
+							 "Sets the planner's estimate of the cost of writing a dirty local buffer.",
+							 "On the scale of seq_page_cost.",
+							 &write_temp_page_cost,
+							 1.30, 0, DBL_MAX,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+	DefineCustomRealVariable("temp_parallel.buffer_scan_cost",
+							 "Sets the planner's estimate of the cost of looking at a local buffer for a dirty page.",
+							 "On the scale of seq_page_cost.",
+							 &buffer_scan_cost,
+							 0.01, 0, DBL_MAX,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+	DefineCustomIntVariable("temp_parallel.worker_temp_buffers",
+							"Sets the maximum number of temporary buffers used by each parallel worker.",
+							NULL,
+							&worker_temp_buffers,
+							1024, 100, INT_MAX / 2,
+							PGC_USERSET, GUC_UNIT_BLOCKS | GUC_EXPLAIN,
+							NULL, NULL, NULL);
+	MarkGUCPrefixReserved("temp_parallel");
+}
+
+void
+_PG_init(void)
+{
+	define_settings();
+	temp_flush_register();
+	CacheRegisterRelcacheCallback(readonly_relcache_callback, (Datum) 0);
+
+	prev_planner = planner_hook;
+	planner_hook = temp_parallel_planner;
+	prev_set_rel_pathlist = set_rel_pathlist_hook;
+	set_rel_pathlist_hook = temp_parallel_set_rel_pathlist;
+	prev_join_search = join_search_hook;
+	join_search_hook = temp_parallel_join_search;
+	prev_create_upper_paths = create_upper_paths_hook;
+	create_upper_paths_hook = temp_parallel_create_upper_paths;
+	prev_ExecutorStart = ExecutorStart_hook;
+	ExecutorStart_hook = temp_parallel_ExecutorStart;
+	prev_ExecutorRun = ExecutorRun_hook;
+	ExecutorRun_hook = temp_parallel_ExecutorRun;
+}

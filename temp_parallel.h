@@ -1,0 +1,125 @@
+/*-------------------------------------------------------------------------
+ *
+ * temp_parallel.h
+ *	  What the files of temp_parallel offer each other.
+ *
+ * One section per file, in the order in which a statement meets them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef TEMP_PARALLEL_H
+#define TEMP_PARALLEL_H
+
+#include "postgres.h"
+
+#include "nodes/extensible.h"
+#include "nodes/pathnodes.h"
+#include "nodes/plannodes.h"
+
+#include "temp_parallel_compat.h"
+
+/* temp_parallel.c: the module's door */
+extern bool temp_parallel_enabled;
+extern double write_temp_page_cost;
+extern double buffer_scan_cost;
+extern int	worker_temp_buffers;
+
+extern bool session_has_temp_tables(void);
+extern bool is_session_temp_table(Oid relid);
+
+/* temp_family.c: a temporary table with all that hangs on it */
+extern List *temp_family_open(Oid relid, LOCKMODE lockmode);
+extern void temp_family_close(List *family, LOCKMODE lockmode);
+
+/* localbuf_stats.c: counting the pool */
+typedef struct LocalBufCount
+{
+	RelFileLocator locator;		/* hash key */
+	int			allocated;		/* buffers that hold a page of it */
+	int			dirtied;		/* those of them that are dirty */
+} LocalBufCount;
+
+typedef struct LocalBufStats
+{
+	int			allocated;		/* local buffers that have storage */
+	int			dirtied;		/* local buffers that are dirty */
+	HTAB	   *relations;		/* of LocalBufCount */
+} LocalBufStats;
+
+extern LocalBufStats *localbuf_stats_collect(void);
+extern LocalBufCount *localbuf_stats_relation(LocalBufStats *stats,
+											  Relation rel);
+
+/* flush_cost.c: the cost model */
+typedef struct FlushCost
+{
+	int			allocated;		/* buffers in the pool, all relations */
+	int			dirtied;		/* pages the flush would write */
+	Cost		cost;			/* what that costs */
+} FlushCost;
+
+extern FlushCost flush_cost_of_tables(LocalBufStats *stats, List *relids);
+extern FlushCost flush_cost_of_pool(LocalBufStats *stats);
+
+/* gather_cost.c: who pays for the flush */
+extern PlannedStmt *planner_with_flush_cost(planner_hook_type next,
+											PLANNER_HOOK_ARGS,
+											bool consider_temp);
+extern bool planning_temp_tables(void);
+extern void charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel);
+extern void charge_gather_of_setop(PlannerInfo *root);
+extern RelOptInfo *join_search_with_flush_cost(join_search_hook_type next,
+											   PlannerInfo *root,
+											   int levels_needed,
+											   List *initial_rels);
+
+/* temp_paths.c: worker-visible paths */
+extern void add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel,
+									 Index rti, RangeTblEntry *rte);
+
+/* plan_tables.c: which temporary tables a finished plan reads */
+extern List *plan_children(Plan *plan);
+extern List *plan_temp_tables(Plan *plan, List *rtable, List *subplans);
+extern bool is_gather(Plan *plan);
+
+/* flush_placement.c: the flush node's place in a finished plan */
+extern void place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats);
+
+/* temp_flush.c: Custom Scan (TempFlush) */
+typedef struct TempFlushPlan
+{
+	List	   *relids;			/* temporary tables that the workers may read */
+	FlushCost	planned;		/* what the planner reckoned with */
+} TempFlushPlan;
+
+extern void temp_flush_register(void);
+extern CustomScan *make_temp_flush(Plan *child, const TempFlushPlan *info,
+								   int plan_node_id);
+extern CustomScan *gather_flush_node(Plan *gather);
+extern bool is_temp_flush(Plan *plan);
+extern TempFlushPlan temp_flush_plan(CustomScan *cscan);
+
+/* localbuf_flush.c: writing dirty local buffers */
+extern int64 flush_local_buffers(const RelFileLocator *locators, int nlocators);
+extern int64 flush_local_buffers_of(List *relations);
+
+/* second_look.c: is the parallel plan still worth its flush? */
+extern void take_second_look(QueryDesc *queryDesc);
+
+/* readonly_phase.c: for how long reads leave nothing behind */
+extern void run_with_readonly_tables(ExecutorRun_hook_type next,
+									 EXECUTOR_RUN_ARGS);
+extern bool table_is_readonly(Oid relid);
+extern List *readonly_begin_in_worker(List *relids);
+extern void readonly_end_in_worker(List *relations);
+extern void readonly_relcache_callback(Datum arg, Oid relid);
+
+/* readonly_heap.c: heap's access method, leaving nothing behind */
+extern const TableAmRoutine *readonly_heap_routine(void);
+
+/* temp_worker.c: a worker's entrance to local buffers */
+extern void worker_open_local_buffers(Relation rel);
+extern void worker_refuse_statement(List *rtable);
+extern void worker_refuse_query(Query *query);
+
+#endif							/* TEMP_PARALLEL_H */

@@ -1,0 +1,243 @@
+/*-------------------------------------------------------------------------
+ *
+ * temp_parallel_compat.h
+ *	  Every difference between the supported server versions (15 to 19).
+ *
+ * The only file with PG_VERSION_NUM in it.  The rest of the module is written
+ * against the newest names; where an older server spells or splits a thing in
+ * another way, a macro or a small inline function here makes up for it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef TEMP_PARALLEL_COMPAT_H
+#define TEMP_PARALLEL_COMPAT_H
+
+#include "access/heapam.h"
+#include "access/parallel.h"
+#include "access/valid.h"
+#include "commands/explain.h"
+#include "executor/executor.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/planner.h"
+#include "pgstat.h"
+#include "storage/buf_internals.h"
+#include "storage/bufmgr.h"
+#include "storage/smgr.h"
+#include "utils/rel.h"
+
+#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
+#error "temp_parallel supports PostgreSQL 15 to 19"
+#endif
+
+#if PG_VERSION_NUM >= 160000
+#include "storage/relfilelocator.h"
+#include "varatt.h"
+#else
+#include "storage/relfilenode.h"
+#endif
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#endif
+#if PG_VERSION_NUM >= 170000
+#include "storage/read_stream.h"
+#endif
+
+/*
+ * Who owns the files of the session's temporary relations: the leader, for
+ * itself as for its workers.
+ */
+#if PG_VERSION_NUM >= 170000
+#define TempFilesOwner()		ProcNumberForTempRelations()
+#else
+#define TempFilesOwner()		BackendIdForTempRelations()
+#endif
+
+/* 16 renamed RelFileNode and gave buffer tags accessors. */
+#if PG_VERSION_NUM < 160000
+typedef RelFileNode RelFileLocator;
+typedef Oid RelFileNumber;
+
+#define RelationFileLocator(rel)	((rel)->rd_node)
+#define RelFileLocatorNumber(l)		((l).relNode)
+#define RelFileLocatorSpc(l)		((l).spcNode)
+
+static inline RelFileLocator
+BufTagGetRelFileLocator(const BufferTag *tag)
+{
+	return tag->rnode;
+}
+
+static inline ForkNumber
+BufTagGetForkNum(const BufferTag *tag)
+{
+	return tag->forkNum;
+}
+#else
+#define RelationFileLocator(rel)	((rel)->rd_locator)
+#define RelFileLocatorNumber(l)		((l).relNumber)
+#define RelFileLocatorSpc(l)		((l).spcOid)
+#endif
+
+/*
+ * A buffer's state word is 64 bits wide from 19 on.  Local buffers belong to
+ * one process, so plain reads and writes do.
+ */
+#if PG_VERSION_NUM >= 190000
+typedef uint64 BufferState;
+#define LocalBufferStateRead(buf)		pg_atomic_read_u64(&(buf)->state)
+#define LocalBufferStateWrite(buf, s)	pg_atomic_unlocked_write_u64(&(buf)->state, (s))
+#else
+typedef uint32 BufferState;
+#define LocalBufferStateRead(buf)		pg_atomic_read_u32(&(buf)->state)
+#define LocalBufferStateWrite(buf, s)	pg_atomic_unlocked_write_u32(&(buf)->state, (s))
+#endif
+
+/*
+ * Write nblocks consecutive blocks that lie anywhere in memory.  One system
+ * call from 17 on, one per block before.
+ */
+static inline void
+smgrwrite_blocks(SMgrRelation reln, ForkNumber fork, BlockNumber block,
+				 const void **pages, int nblocks)
+{
+#if PG_VERSION_NUM >= 170000
+	smgrwritev(reln, fork, block, pages, nblocks, false);
+#else
+	for (int i = 0; i < nblocks; i++)
+		smgrwrite(reln, fork, block + i, unconstify(void *, pages[i]), false);
+#endif
+}
+
+/* pg_stat_io is there from 16 on; when to start its clock, and when to stop. */
+static inline instr_time
+local_write_io_start(void)
+{
+	instr_time	start;
+
+#if PG_VERSION_NUM >= 170000
+	start = pgstat_prepare_io_time(track_io_timing);
+#elif PG_VERSION_NUM >= 160000
+	start = pgstat_prepare_io_time();
+#else
+	INSTR_TIME_SET_ZERO(start);
+#endif
+	return start;
+}
+
+static inline void
+local_write_io_count(instr_time start, int nblocks)
+{
+#if PG_VERSION_NUM >= 180000
+	pgstat_count_io_op_time(IOOBJECT_TEMP_RELATION, IOCONTEXT_NORMAL,
+							IOOP_WRITE, start, 1,
+							(uint64) nblocks * BLCKSZ);
+#elif PG_VERSION_NUM >= 160000
+	pgstat_count_io_op_time(IOOBJECT_TEMP_RELATION, IOCONTEXT_NORMAL,
+							IOOP_WRITE, start, nblocks);
+#else
+	(void) start;
+	(void) nblocks;
+#endif
+}
+
+/* Hooks whose signature changed: how they are declared, and how passed on. */
+#if PG_VERSION_NUM >= 190000
+#define PLANNER_HOOK_ARGS \
+	Query *parse, const char *query_string, int cursorOptions, \
+	ParamListInfo boundParams, ExplainState *es
+#define PLANNER_HOOK_PASS	parse, query_string, cursorOptions, boundParams, es
+#else
+#define PLANNER_HOOK_ARGS \
+	Query *parse, const char *query_string, int cursorOptions, \
+	ParamListInfo boundParams
+#define PLANNER_HOOK_PASS	parse, query_string, cursorOptions, boundParams
+#endif
+
+#if PG_VERSION_NUM >= 180000
+#define EXECUTOR_RUN_ARGS \
+	QueryDesc *queryDesc, ScanDirection direction, uint64 count
+#define EXECUTOR_RUN_PASS	queryDesc, direction, count
+#define EXECUTOR_RUN_ONCE	(!queryDesc->already_executed)
+#else
+#define EXECUTOR_RUN_ARGS \
+	QueryDesc *queryDesc, ScanDirection direction, uint64 count, \
+	bool execute_once
+#define EXECUTOR_RUN_PASS	queryDesc, direction, count, execute_once
+#define EXECUTOR_RUN_ONCE	(execute_once)
+#endif
+
+/* 15 calls it force_parallel_mode. */
+#if PG_VERSION_NUM < 160000
+#define debug_parallel_query force_parallel_mode
+#define DEBUG_PARALLEL_OFF FORCE_PARALLEL_OFF
+#endif
+
+/* 16 added the trivial_pathtarget argument. */
+static inline Path *
+create_subqueryscan_path_compat(PlannerInfo *root, RelOptInfo *rel,
+								Path *subpath, bool trivial_pathtarget,
+								List *pathkeys, Relids required_outer)
+{
+#if PG_VERSION_NUM >= 160000
+	return (Path *) create_subqueryscan_path(root, rel, subpath,
+											 trivial_pathtarget, pathkeys,
+											 required_outer);
+#else
+	(void) trivial_pathtarget;
+	return (Path *) create_subqueryscan_path(root, rel, subpath, pathkeys,
+											 required_outer);
+#endif
+}
+
+/* Every relation id of the query level, outer joins included where they have one. */
+#if PG_VERSION_NUM >= 160000
+#define query_level_relids(root)	((root)->all_query_rels)
+#else
+#define query_level_relids(root)	((root)->all_baserels)
+#endif
+
+/* heap_key_test: a macro with a result argument in 15. */
+static inline bool
+heap_key_test(HeapTuple tuple, TupleDesc tupdesc, int nkeys, ScanKey keys)
+{
+#if PG_VERSION_NUM >= 160000
+	return HeapKeyTest(tuple, tupdesc, nkeys, keys);
+#else
+	bool		matches;
+
+	HeapKeyTest(tuple, tupdesc, nkeys, keys, matches);
+	return matches;
+#endif
+}
+
+/* Where a scan keeps its TID range. */
+#if PG_VERSION_NUM >= 180000
+#define scan_min_tid(scan)	(&(scan)->st.tidrange.rs_mintid)
+#define scan_max_tid(scan)	(&(scan)->st.tidrange.rs_maxtid)
+#else
+#define scan_min_tid(scan)	(&(scan)->rs_mintid)
+#define scan_max_tid(scan)	(&(scan)->rs_maxtid)
+#endif
+
+/*
+ * From 17 on sequential scans take their pages from a read stream; before,
+ * they work out each block number and read it.
+ */
+#if PG_VERSION_NUM >= 170000
+#define HEAP_SCANS_STREAM 1
+#endif
+
+/*
+ * A bitmap heap scan hands the access method a block of the bitmap per call
+ * up to 17; from 18 on the access method takes blocks from a stream.  In 17
+ * alone it may decide, from the visibility map, not to read a block at all.
+ */
+#if PG_VERSION_NUM >= 180000
+#define BITMAP_SCANS_STREAM 1
+#elif PG_VERSION_NUM >= 170000
+#define BITMAP_SCANS_SKIP_BY_VM 1
+#endif
+
+#endif							/* TEMP_PARALLEL_COMPAT_H */

@@ -1,0 +1,359 @@
+/*-------------------------------------------------------------------------
+ *
+ * temp_paths.c
+ *	  Paths over temporary tables that parallel workers may run.
+ *
+ * Core bars a temporary table from parallel plans in one place,
+ * set_rel_consider_parallel().  The hook that runs after a relation's paths
+ * have been made, and before they are gathered, decides again by core's other
+ * rules, and makes the paths anew with core's own functions.  What core builds
+ * upon them follows by itself, and costs what it would cost over permanent
+ * tables: the flush is charged to the Gather, see gather_cost.c.
+ *
+ * A temporary child keeps its whole append relation (partitions, inheritance,
+ * UNION ALL) out of parallel plans, and thereby its permanent siblings.  So
+ * children are left alone until the hook runs for their topmost parent, and
+ * are then decided and made together.
+ *
+ * The invariant: consider_parallel of an append relation is set if and only if
+ * it is set for each of its children.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "temp_parallel.h"
+
+#include "access/table.h"
+#include "access/tsmapi.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_proc.h"
+#include "foreign/fdwapi.h"
+#include "nodes/makefuncs.h"
+#include "nodes/pg_list.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/planner.h"
+#include "optimizer/tlist.h"
+#include "utils/lsyscache.h"
+
+static bool may_be_parallel(PlannerInfo *root, RelOptInfo *rel,
+							RangeTblEntry *rte);
+static void make_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
+					   RangeTblEntry *rte);
+
+/* The children of an append relation that have not been proved empty. */
+static List *
+live_children(PlannerInfo *root, Index rti)
+{
+	List	   *children = NIL;
+	ListCell   *lc;
+
+	foreach(lc, root->append_rel_list)
+	{
+		AppendRelInfo *appinfo = lfirst(lc);
+
+		if (appinfo->parent_relid == rti)
+		{
+			RelOptInfo *child = root->simple_rel_array[appinfo->child_relid];
+
+			if (child != NULL && !IS_DUMMY_REL(child))
+				children = lappend(children, child);
+		}
+	}
+	return children;
+}
+
+/* ----------
+ * May workers read it?
+ * ----------
+ */
+
+/* The part of the rules of set_rel_consider_parallel() for a table. */
+static bool
+table_may_be_parallel(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
+{
+	/*
+	 * Another session's temporary table is an error, later on.  A temporary
+	 * table of another access method than heap has no read-only variant.
+	 */
+	if (!rte->inh && get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP &&
+		!is_session_temp_table(rte->relid))
+		return false;
+
+	if (rte->tablesample != NULL &&
+		(func_parallel(rte->tablesample->tsmhandler) != PROPARALLEL_SAFE ||
+		 !is_parallel_safe(root, (Node *) rte->tablesample->args)))
+		return false;
+
+	if (rte->relkind == RELKIND_FOREIGN_TABLE &&
+		(rel->fdwroutine->IsForeignScanParallelSafe == NULL ||
+		 !rel->fdwroutine->IsForeignScanParallelSafe(root, rel, rte)))
+		return false;
+
+	return true;
+}
+
+/*
+ * Could rel be read by workers if its temporary tables were permanent?  The
+ * rules of set_rel_consider_parallel() and, for an append relation, those of
+ * set_append_rel_size() about its children.
+ */
+static bool
+may_be_parallel(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
+{
+	ListCell   *lc;
+
+	switch (rte->rtekind)
+	{
+		case RTE_RELATION:
+			if (!table_may_be_parallel(root, rel, rte))
+				return false;
+			break;
+		case RTE_SUBQUERY:
+			if (!rte->inh && limit_needed(rte->subquery))
+				return false;
+			break;
+		case RTE_FUNCTION:
+			if (!is_parallel_safe(root, (Node *) rte->functions))
+				return false;
+			break;
+		case RTE_VALUES:
+			if (!is_parallel_safe(root, (Node *) rte->values_lists))
+				return false;
+			break;
+		case RTE_RESULT:
+			break;
+		default:
+			return false;
+	}
+
+	if (!is_parallel_safe(root, (Node *) rel->baserestrictinfo) ||
+		!is_parallel_safe(root, (Node *) rel->reltarget->exprs))
+		return false;
+
+	if (rte->inh)
+	{
+		foreach(lc, live_children(root, rel->relid))
+		{
+			RelOptInfo *child = lfirst(lc);
+
+			if (!may_be_parallel(root, child,
+								 root->simple_rte_array[child->relid]))
+				return false;
+		}
+	}
+	return true;
+}
+
+/*
+ * Can a relation of this query level have a partial path at all?  A cheap look
+ * at the sizes, so that statements on small temporary tables cost what they
+ * cost without this module.  What is no plain table may be anything.
+ */
+static bool
+partial_paths_possible(PlannerInfo *root)
+{
+	if (root->parent_root != NULL || debug_parallel_query != DEBUG_PARALLEL_OFF)
+		return true;
+
+	for (int rti = 1; rti < root->simple_rel_array_size; rti++)
+	{
+		RelOptInfo *rel = root->simple_rel_array[rti];
+		ListCell   *lc;
+
+		if (rel == NULL)
+			continue;
+		if (rel->rtekind != RTE_RELATION ||
+			rel->reloptkind != RELOPT_BASEREL ||
+			rel->rel_parallel_workers > 0 ||
+			rel->pages >= (BlockNumber) min_parallel_table_scan_size)
+			return true;
+		foreach(lc, rel->indexlist)
+		{
+			if (((IndexOptInfo *) lfirst(lc))->pages >=
+				(BlockNumber) min_parallel_index_scan_size)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* ----------
+ * Making the paths
+ * ----------
+ */
+
+/* As set_plain_rel_pathlist() does. */
+static void
+make_table_paths(PlannerInfo *root, RelOptInfo *rel)
+{
+	Relids		required_outer = rel->lateral_relids;
+
+	add_path(rel, create_seqscan_path(root, rel, required_outer, 0));
+	if (required_outer == NULL)
+	{
+		int			workers = compute_parallel_worker(rel, rel->pages, -1,
+													  max_parallel_workers_per_gather);
+
+		if (workers > 0)
+			add_partial_path(rel, create_seqscan_path(root, rel, NULL, workers));
+	}
+	create_index_paths(root, rel);
+	create_tidscan_paths(root, rel);
+}
+
+/* As set_tablesample_rel_pathlist() does. */
+static void
+make_sample_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
+{
+	Path	   *path = create_samplescan_path(root, rel, rel->lateral_relids);
+
+	if ((root->query_level > 1 ||
+		 bms_membership(query_level_relids(root)) != BMS_SINGLETON) &&
+		!GetTsmRoutine(rte->tablesample->tsmhandler)->repeatable_across_scans)
+		path = (Path *) create_material_path(rel, path);
+	add_path(rel, path);
+}
+
+/* Does rel fetch all columns of its subquery, in their order? */
+static bool
+fetches_whole_subquery(RelOptInfo *rel, Query *subquery)
+{
+	int			attno = 0;
+	ListCell   *lc;
+
+	if (list_length(rel->reltarget->exprs) != list_length(subquery->targetList))
+		return false;
+	foreach(lc, rel->reltarget->exprs)
+	{
+		Var		   *var = lfirst(lc);
+
+		attno++;
+		if (!IsA(var, Var) ||
+			var->varno != (int) rel->relid || var->varattno != attno)
+			return false;
+	}
+	return true;
+}
+
+/* A path of rel over one of its subquery. */
+static Path *
+subquery_path(PlannerInfo *root, RelOptInfo *rel, Path *subpath, bool trivial)
+{
+	List	   *pathkeys;
+
+	pathkeys = convert_subquery_pathkeys(root, rel, subpath->pathkeys,
+										 make_tlist_from_pathtarget(subpath->pathtarget));
+	return create_subqueryscan_path_compat(root, rel, subpath, trivial,
+										   pathkeys, rel->lateral_relids);
+}
+
+/* As the end of set_subquery_pathlist() does. */
+static void
+make_subquery_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
+{
+	RelOptInfo *final = fetch_upper_rel(rel->subroot, UPPERREL_FINAL, NULL);
+	bool		trivial = fetches_whole_subquery(rel, rte->subquery);
+	ListCell   *lc;
+
+	foreach(lc, final->pathlist)
+		add_path(rel, subquery_path(root, rel, lfirst(lc), trivial));
+	if (rel->lateral_relids == NULL)
+	{
+		foreach(lc, final->partial_pathlist)
+			add_partial_path(rel, subquery_path(root, rel, lfirst(lc), trivial));
+	}
+}
+
+/*
+ * Mark rel and all below it parallel safe and make its paths anew.  What the
+ * lists held before is not freed, other relations may refer to it.
+ */
+static void
+make_paths(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
+{
+	List	   *old_pathlist = rel->pathlist;
+	ListCell   *lc;
+
+	rel->consider_parallel = true;
+	rel->pathlist = NIL;
+	rel->partial_pathlist = NIL;
+
+	if (rte->inh)
+	{
+		List	   *children = live_children(root, rti);
+
+		foreach(lc, children)
+		{
+			RelOptInfo *child = lfirst(lc);
+
+			make_paths(root, child, child->relid,
+					   root->simple_rte_array[child->relid]);
+			set_cheapest(child);
+		}
+		add_paths_to_append_rel(root, rel, children);
+	}
+	else if (rte->rtekind == RTE_SUBQUERY)
+		make_subquery_paths(root, rel, rte);
+	else if (rte->rtekind == RTE_RELATION &&
+			 rte->relkind == RELKIND_FOREIGN_TABLE)
+		rel->fdwroutine->GetForeignPaths(root, rel, rte->relid);
+	else if (rte->rtekind == RTE_RELATION && rte->tablesample != NULL)
+		make_sample_paths(root, rel, rte);
+	else if (rte->rtekind == RTE_RELATION)
+		make_table_paths(root, rel);
+	else
+	{
+		/* functions and VALUES have no partial paths, their flag is all */
+		rel->pathlist = old_pathlist;
+		foreach(lc, rel->pathlist)
+			((Path *) lfirst(lc))->parallel_safe = true;
+	}
+}
+
+/*
+ * Does rel, or one of the children it appends, read a temporary table that
+ * made core refuse a parallel plan?
+ */
+static bool
+barred_by_temp_table(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
+{
+	ListCell   *lc;
+
+	if (!rte->inh)
+		return rte->rtekind == RTE_RELATION &&
+			is_session_temp_table(rte->relid);
+
+	foreach(lc, live_children(root, rel->relid))
+	{
+		RelOptInfo *child = lfirst(lc);
+
+		if (barred_by_temp_table(root, child,
+								 root->simple_rte_array[child->relid]))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Give rel the paths that it would have if its temporary tables were
+ * permanent.  For set_rel_pathlist_hook: rel's own paths are there, none of
+ * them has been gathered.
+ */
+void
+add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
+						 RangeTblEntry *rte)
+{
+	if (!root->glob->parallelModeOK ||
+		rel->reloptkind != RELOPT_BASEREL ||
+		rel->consider_parallel ||
+		IS_DUMMY_REL(rel) ||
+		!partial_paths_possible(root) ||
+		!barred_by_temp_table(root, rel, rte) ||
+		!may_be_parallel(root, rel, rte))
+		return;
+
+	make_paths(root, rel, rti, rte);
+}

@@ -1,0 +1,121 @@
+/*-------------------------------------------------------------------------
+ *
+ * temp_worker.c
+ *	  A parallel worker's entrance to local buffers.
+ *
+ * Core keeps workers away from temporary tables with one check, in
+ * InitLocalBuffers(), when a process touches its first local buffer.  A worker
+ * below a flush node is let past it, once.  From then on nothing of core's
+ * would stop it from reading any temporary table, flushed or not, so that a
+ * statement which starts in a worker gets core's error from here.
+ *
+ * The invariant: a worker without a flush node in its plan has no local
+ * buffers, and a worker with one reads no temporary table but that node's.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "temp_parallel.h"
+
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/parsenodes.h"
+#include "nodes/pg_list.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+
+/*
+ * Make the worker's pool of local buffers.  rel is any of the tables that it
+ * is going to read; nothing of it is read yet.
+ *
+ * num_temp_buffers stays at the size of the pool, as the server takes it for
+ * the number of local buffers that may be pinned.
+ */
+void
+worker_open_local_buffers(Relation rel)
+{
+	int			worker_number = ParallelWorkerNumber;
+
+	Assert(IsParallelWorker());
+	if (NLocBuffer > 0)
+		return;
+
+	num_temp_buffers = worker_temp_buffers;
+	PG_TRY();
+	{
+		ParallelWorkerNumber = -1;	/* what InitLocalBuffers() looks at */
+		(void) PrefetchBuffer(rel, MAIN_FORKNUM, 0);
+	}
+	PG_FINALLY();
+	{
+		ParallelWorkerNumber = worker_number;
+	}
+	PG_END_TRY();
+
+	if (NLocBuffer == 0)
+		elog(ERROR, "could not initialize local buffers in a parallel worker");
+}
+
+static bool
+is_temp_storage(RangeTblEntry *rte)
+{
+	return rte->rtekind == RTE_RELATION &&
+		RELKIND_HAS_STORAGE(rte->relkind) &&
+		get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP;
+}
+
+static void
+refuse(void)
+{
+	/* message and SQLSTATE of InitLocalBuffers() */
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+			 errmsg("cannot access temporary tables during a parallel operation")));
+}
+
+/*
+ * Refuse a statement with range table rtable if it starts in a worker that has
+ * local buffers and reads a temporary table.
+ */
+void
+worker_refuse_statement(List *rtable)
+{
+	ListCell   *lc;
+
+	if (!IsParallelWorker() || NLocBuffer == 0)
+		return;
+	foreach(lc, rtable)
+	{
+		if (is_temp_storage((RangeTblEntry *) lfirst(lc)))
+			refuse();
+	}
+}
+
+static bool
+refuse_query_walker(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, RangeTblEntry))
+	{
+		if (is_temp_storage((RangeTblEntry *) node))
+			refuse();
+		return false;
+	}
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, refuse_query_walker, context,
+								 QTW_EXAMINE_RTES_BEFORE);
+	return expression_tree_walker(node, refuse_query_walker, context);
+}
+
+/*
+ * The same for a query that is about to be planned: the planner, too, reads
+ * tables (see get_actual_variable_range()).
+ */
+void
+worker_refuse_query(Query *query)
+{
+	if (IsParallelWorker() && NLocBuffer > 0)
+		(void) refuse_query_walker((Node *) query, NULL);
+}
