@@ -212,7 +212,7 @@ run_with_readonly_tables(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	PlannedStmt *stmt = queryDesc->plannedstmt;
 	List	   *relids = NIL;
 
-	if (stmt->parallelModeNeeded && count == 0 && EXECUTOR_RUN_ONCE)
+	if (stmt->parallelModeNeeded && count == 0 && !queryDesc->already_executed)
 		relids = flushed_tables_of_statement(stmt);
 
 	if (relids == NIL)

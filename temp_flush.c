@@ -121,11 +121,16 @@ make_temp_flush(Plan *child, const TempFlushPlan *info, int plan_node_id)
 	plan->allParam = bms_copy(child->allParam);
 
 	cscan->custom_scan_tlist = pass_through_tlist(child->targetlist, OUTER_VAR);
+
+	/*
+	 * A worker gets all this as text, in which a Float without a fraction
+	 * would come back as an Integer: hence a String for the cost.
+	 */
 	cscan->custom_private =
 		list_make4(info->relids,
 				   makeInteger(info->planned.dirtied),
 				   makeInteger(info->planned.allocated),
-				   makeFloat(psprintf("%.17g", info->planned.cost)));
+				   makeString(psprintf("%.17g", info->planned.cost)));
 	cscan->methods = &plan_methods;
 	return cscan;
 }
@@ -146,7 +151,7 @@ temp_flush_plan(CustomScan *cscan)
 	info.relids = (List *) linitial(cscan->custom_private);
 	info.planned.dirtied = intVal(lsecond(cscan->custom_private));
 	info.planned.allocated = intVal(lthird(cscan->custom_private));
-	info.planned.cost = floatVal(lfourth(cscan->custom_private));
+	info.planned.cost = strtod(strVal(lfourth(cscan->custom_private)), NULL);
 	return info;
 }
 

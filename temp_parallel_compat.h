@@ -159,13 +159,11 @@ local_write_io_count(instr_time start, int nblocks)
 #define EXECUTOR_RUN_ARGS \
 	QueryDesc *queryDesc, ScanDirection direction, uint64 count
 #define EXECUTOR_RUN_PASS	queryDesc, direction, count
-#define EXECUTOR_RUN_ONCE	(!queryDesc->already_executed)
 #else
 #define EXECUTOR_RUN_ARGS \
 	QueryDesc *queryDesc, ScanDirection direction, uint64 count, \
 	bool execute_once
 #define EXECUTOR_RUN_PASS	queryDesc, direction, count, execute_once
-#define EXECUTOR_RUN_ONCE	(execute_once)
 #endif
 
 /* 15 calls it force_parallel_mode. */
