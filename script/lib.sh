@@ -114,16 +114,22 @@ cleanup() {
 # bash runs a trap at once, and in which all that a step started can be ended.
 # The lines of the log that the sed script $follow prints are shown meanwhile.
 run() {
-	local log=$1 status=0
+	local log=$1 out=$1 status=0 follower=
 	shift
-	setsid "$@" </dev/null >>"$log" 2>&1 &
-	child=$!
 	if [ -n "${follow-}" ]; then
-		tail -n +1 -f -s 0.2 --pid="$child" "$log" 2>/dev/null | sed -un "$follow" &
+		out=$log.pipe
+		mkfifo "$out"
+		tee -a "$log" <"$out" | sed -un "$follow" &
+		follower=$!
 	fi
+	setsid "$@" </dev/null >>"$out" 2>&1 &
+	child=$!
 	wait "$child" || status=$?
 	child=
-	[ -z "${follow-}" ] || wait "$!" || true
+	if [ -n "$follower" ]; then
+		wait "$follower" || true
+		rm "$out"
+	fi
 	return "$status"
 }
 
