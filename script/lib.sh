@@ -92,12 +92,18 @@ cleanup() {
 	set +e
 	if [ -n "$child" ]; then
 		kill -TERM -- "-$child" 2>/dev/null
+		for _ in {1..30}; do
+			[[ " $(jobs -rp | tr '\n' ' ')" = *" $child "* ]] || break
+			sleep 0.1
+		done
+		kill -KILL -- "-$child" 2>/dev/null
 		wait "$child" 2>/dev/null
 	fi
 	if declare -F on_exit >/dev/null; then on_exit "$status"; status=$?; fi
 	# The cluster's server, and those that an interrupted TAP test left. A
 	# server in the middle of its start may show up a moment later.
 	for _ in 1 2; do
+		[ -n "${bindir-}" ] || break
 		while IFS= read -r pidfile; do
 			"${AS_SERVER[@]}" "$bindir/pg_ctl" -D "${pidfile%/*}" -m immediate -w stop \
 				>/dev/null 2>&1
