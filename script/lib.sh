@@ -83,12 +83,14 @@ make_workdir() {
 	trap cleanup EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
+	# The reader of the output may go away, as head does.
+	trap 'exit 141' PIPE
 }
 
 cleanup() {
 	local status=$? pidfile
 	trap - EXIT
-	trap '' INT TERM HUP
+	trap '' INT TERM HUP PIPE
 	set +e
 	if [ -n "$child" ]; then
 		kill -TERM -- "-$child" 2>/dev/null
