@@ -59,7 +59,13 @@ bench_driver() {
 		fi
 		touch "$venv/complete"
 	fi
+	# Like run(), but on the caller's own stdout: what it prints is the result.
 	PGDATABASE=postgres START=$SECONDS TEMP_BUFFERS=$buffers \
 		PYTHONPATH=$top/bench PYTHONDONTWRITEBYTECODE=1 \
-		run /dev/stdout "$venv/bin/python" -m "tpbench.$1" "${@:2}"
+		setsid "$venv/bin/python" -m "tpbench.$1" "${@:2}" </dev/null &
+	child=$!
+	local status=0
+	wait "$child" || status=$?
+	child=
+	return "$status"
 }

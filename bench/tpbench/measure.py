@@ -14,6 +14,7 @@ class Run:
     phase: str      # "first" after the tables were filled anew, or "repeat"
     arm: str
     round: int
+    plan: str       # "parallel" or "serial"
     ms: float
     rows: int
     digest: str
@@ -31,13 +32,13 @@ def digest(result):
 
 
 def run(conn, arm, sql, workload, phase, round):
-    """Run the query once as this arm; the digest is not in the time."""
-    use(conn, arm)
+    """Run the query once as this arm; only the execution is in the time."""
+    plan = "parallel" if is_parallel(explain(conn, arm, sql)) else "serial"
     with conn.cursor() as cur:
         start = time.perf_counter()
         cur.execute(sql)
         ms = (time.perf_counter() - start) * 1000
-        return Run(workload, phase, arm.name, round, ms, cur.pgresult.ntuples,
+        return Run(workload, phase, arm.name, round, plan, ms, cur.pgresult.ntuples,
                    digest(cur.pgresult))
 
 
@@ -70,6 +71,11 @@ def median_ratio(runs, workload, phase, arm, base):
     round, so that a slow minute of the machine weighs on both."""
     times = {r.round: r.ms for r in select(runs, workload, phase, base)}
     return median(r.ms / times[r.round] for r in select(runs, workload, phase, arm))
+
+
+def plans(runs, workload, phase, arm):
+    """What kinds of plan were run: one word, or both if they changed."""
+    return "/".join(sorted({r.plan for r in select(runs, workload, phase, arm)}))
 
 
 def same_answers(runs, workload):

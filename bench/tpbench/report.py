@@ -4,7 +4,7 @@ import csv
 from dataclasses import asdict, fields
 from statistics import geometric_mean
 
-from .measure import Run, median_ms, median_ratio, same_answers, select
+from .measure import Run, median_ms, median_ratio, plans, same_answers, select
 
 
 def rule(text):
@@ -17,7 +17,7 @@ def versus(runs, names, title, phase):
     if not names:
         return
     head = (f"{'workload':10}{'off ms':>10}{'on ms':>10}{'unlogged ms':>13}"
-            f"{'on/off':>9}{'on/unlogged':>13}  answers")
+            f"{'on/off':>9}{'on/unlogged':>13}  {'answers':11}plan when on")
     print(f"\n{title}\n{head}")
     rule(head)
     ratios = []
@@ -27,7 +27,8 @@ def versus(runs, names, title, phase):
                                for b in ("off", "unlogged"))
         ratios.append((to_off, to_unlogged))
         print(f"{name:10}{off:10.1f}{on:10.1f}{unlogged:13.1f}{to_off:9.2f}{to_unlogged:13.2f}"
-              f"  {'equal' if same_answers(runs, name) else 'DIFFERENT'}")
+              f"  {'equal' if same_answers(runs, name) else 'DIFFERENT':11}"
+              f"{plans(runs, name, phase, 'on')}")
     rule(head)
     means = [geometric_mean(column) for column in zip(*ratios)]
     print(f"{'geometric mean of the ratios':43}{means[0]:9.2f}{means[1]:13.2f}")

@@ -22,7 +22,7 @@ class Arm:
 OFF = Arm("off", "TEMP", {"temp_parallel.enabled": "off", "search_path": "pg_temp, public"})
 ON = Arm("on", "TEMP", {"temp_parallel.enabled": "on", "search_path": "pg_temp, public"})
 UNLOGGED = Arm("unlogged", "UNLOGGED",
-               {"temp_parallel.enabled": "off", "search_path": "unlogged, pg_temp"})
+               {"temp_parallel.enabled": "off", "search_path": "unlogged, public, pg_temp"})
 
 
 def connect(settings):
