@@ -75,11 +75,11 @@ def first_runs(conn, sql):
     dirty = "SELECT pg_dirty_local_buffers()"
     print(f"\n{SHOWN.upper()}, each time just after\n  {CHANGE}\n\n{sql.strip()}\n")
     for arm, title in ((OFF, "Before: temp_parallel.enabled = off"),
-                       (ON, "After: temp_parallel.enabled = on, and the dirty pages are written first")):
+                       (ON, "After: temp_parallel.enabled = on; dirty pages are written first")):
         use(conn, arm)
         conn.execute(CHANGE)
         before = value(conn, dirty)
-        plan = measure.explain(conn, arm, sql, "ANALYZE, TIMING OFF")
+        plan = measure.explain(conn, arm, sql, "ANALYZE, TIMING OFF, BUFFERS OFF")
         print(colour("4", title))
         show_plan(plan)
         print(f"  Dirty local buffers before and after: {before} -> {value(conn, dirty)}\n")
