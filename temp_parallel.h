@@ -95,7 +95,9 @@ typedef struct TempFlushPlan
 extern void temp_flush_register(void);
 extern CustomScan *make_temp_flush(Plan *child, const TempFlushPlan *info,
 								   int plan_node_id);
+extern CustomScan *find_flush_node(Plan *top);
 extern CustomScan *gather_flush_node(Plan *gather);
+extern void temp_flush_enter_worker(PlannedStmt *stmt);
 extern bool is_temp_flush(Plan *plan);
 extern TempFlushPlan temp_flush_plan(CustomScan *cscan);
 
