@@ -296,6 +296,28 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 }
 
 /*
+ * A worker is sent every subplan of the statement that is parallel safe, and
+ * initializes them all, also those that only the leader runs.  Take these out,
+ * as the server does with unsafe ones: the tables that they read are not
+ * flushed, and some index access methods read a page of the index when a scan
+ * is initialized.  stmt is the worker's own copy.
+ */
+static void
+leave_out_other_subplans(PlannedStmt *stmt)
+{
+	Bitmapset  *own = plan_subplans(stmt->planTree, stmt->rtable,
+									stmt->subplans);
+	int			plan_id = 0;
+	ListCell   *lc;
+
+	foreach(lc, stmt->subplans)
+	{
+		if (!bms_is_member(++plan_id, own))
+			lfirst(lc) = NULL;
+	}
+}
+
+/*
  * In a worker, before its plan is initialized: BRIN, SP-GiST and bloom read a
  * page of their index as soon as a scan begins, and subplans begin theirs
  * before the plan that has the node.  Does nothing in the leader, or if the
@@ -311,6 +333,7 @@ temp_flush_enter_worker(PlannedStmt *stmt)
 	flush = find_flush_node(stmt->planTree);
 	if (flush == NULL)
 		return;
+	leave_out_other_subplans(stmt);
 	worker_relations = readonly_begin_in_worker(temp_flush_plan(flush).relids);
 	worker_open_local_buffers(linitial(worker_relations));
 }
