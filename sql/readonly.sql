@@ -1,0 +1,161 @@
+--
+-- Reads leave nothing behind: from the flush until the workers are gone no page
+-- of the tables that they read is written by anyone.
+--
+-- Without the guard of readonly_heap.c a worker that evicts a page it has set
+-- hint bits on fails with "could not open file", and the leader writes such a
+-- page into the very file that workers are reading. Both need a pool that is
+-- smaller than what one call of a scan passes over: hence the smallest pools
+-- there are, and long runs of deleted rows. Nothing here is vacuumed or
+-- analyzed, as that would set the hints beforehand.
+--
+CREATE EXTENSION temp_parallel;
+SET temp_buffers = 100;
+SET temp_parallel.worker_temp_buffers = 100;
+SET temp_parallel.write_temp_page_cost = 0;
+SET temp_parallel.buffer_scan_cost = 0;
+SET max_parallel_workers_per_gather = 2;
+SET min_parallel_table_scan_size = 0;
+SET min_parallel_index_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET work_mem = '64kB';
+SET cpu_tuple_cost = 1;
+
+-- Runs a query with the extension on, and then off. Says whether the answers are
+-- the same, whether the table was read below Gather, and how many pages were
+-- written by anything but the flush.
+CREATE FUNCTION read_both(query text, OUT same_answer bool, OUT in_workers bool, OUT written int)
+LANGUAGE plpgsql AS $$
+DECLARE
+	digest text := 'SELECT md5(string_agg(q::text, '','' ORDER BY q::text)) FROM (' || query || ') q';
+	expected text;
+	answer text;
+	plan jsonb;
+	flushed int;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ' || query INTO plan;
+	SELECT sum((node->>'Flush Written Buffers')::int) INTO flushed
+	  FROM jsonb_path_query(plan, 'strict $.** ? (@."Custom Plan Provider" == "TempFlush")') node;
+	in_workers := flushed IS NOT NULL;
+	written := (plan->0->'Plan'->>'Local Written Blocks')::int - flushed;
+	EXECUTE digest INTO answer;
+	PERFORM set_config('temp_parallel.enabled', 'off', true);
+	EXECUTE digest INTO expected;
+	PERFORM set_config('temp_parallel.enabled', 'on', true);
+	same_answer := answer = expected;
+END $$;
+
+-- Before each case: row versions, all over the table, that are committed but
+-- have no hints yet.
+\set change 'UPDATE t SET k = k WHERE id % 30 = 0;'
+
+CREATE TEMP TABLE t (id int, k int, pad text) WITH (fillfactor = 90);
+INSERT INTO t SELECT g, g % 10, repeat('x', 100) FROM generate_series(1, 100000) g;
+CREATE INDEX t_id ON t (id);
+CREATE INDEX t_k ON t (k);
+DELETE FROM t WHERE id BETWEEN 20000 AND 80000;
+
+-- Sequential scan: one call passes a thousand pages of dead rows.
+:change
+SELECT * FROM read_both('SELECT count(*), sum(id), sum(k) FROM t');
+:change
+SELECT * FROM read_both('SELECT id, k FROM t WHERE id % 50 = 0');
+
+-- Self-joins: leader and workers are on the same pages twice.
+:change
+SELECT * FROM read_both('SELECT count(*), sum(a.id) FROM t a JOIN t b USING (id)');
+
+-- Index scan, index-only scan (dead rows: the index may not be marked either),
+-- and an index lookup under a nested loop.
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+:change
+SELECT * FROM read_both('SELECT count(*), sum(k) FROM t WHERE id BETWEEN 10000 AND 90000');
+:change
+SELECT * FROM read_both('SELECT count(id) FROM t WHERE id > 15000');
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+:change
+SELECT * FROM read_both('SELECT count(*), sum(b.k) FROM t a JOIN t b ON b.id = a.id + 1 WHERE a.id > 70000');
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+
+-- Bitmap heap scan, exact and lossy.
+SET enable_bitmapscan = on;
+SET enable_indexscan = off;
+SET enable_indexonlyscan = off;
+:change
+SELECT * FROM read_both('SELECT count(*), sum(id) FROM t WHERE k IN (3, 7)');
+SET work_mem = '4MB';
+:change
+SELECT * FROM read_both('SELECT count(*), sum(id) FROM t WHERE k IN (3, 7)');
+SET work_mem = '64kB';
+RESET enable_seqscan;
+RESET enable_indexscan;
+RESET enable_indexonlyscan;
+
+-- TOASTed values, of rows that have been updated since.
+CREATE TEMP TABLE toasted (id int, big text);
+ALTER TABLE toasted ALTER big SET STORAGE EXTERNAL;
+INSERT INTO toasted SELECT g, repeat(g::text, 3000) FROM generate_series(1, 300) g;
+UPDATE toasted SET big = big || 'y' WHERE id % 3 = 0;
+DELETE FROM toasted WHERE id % 7 = 0;
+SELECT pg_flush_local_buffers() > 0 AS clean;
+UPDATE toasted SET big = big || 'z' WHERE id % 5 = 0;
+SELECT * FROM read_both('SELECT count(*), sum(length(big)), md5(string_agg(md5(big), '''' ORDER BY id)) FROM toasted');
+
+-- Rescans: workers are launched anew for every row outside.
+SET enable_material = off;
+:change
+SELECT * FROM read_both('SELECT x, n FROM (VALUES (1), (2), (3)) v (x), LATERAL (SELECT count(*) AS n FROM t HAVING count(*) > x) s');
+RESET enable_material;
+
+-- What the leader has dropped were hints and nothing else: a change that comes
+-- after a parallel read is there after its page has been evicted.
+UPDATE t SET k = -1 WHERE id = 12345;
+DELETE FROM t WHERE id = 12346;
+INSERT INTO t VALUES (0, -2, 'new');
+SELECT count(*) FROM t;
+UPDATE t SET k = -3 WHERE id = 12347;
+CREATE TEMP TABLE evictor AS SELECT g, repeat('e', 1000) FROM generate_series(1, 2000) g;
+SELECT id, k FROM t WHERE id BETWEEN 12344 AND 12348 OR id = 0 ORDER BY id;
+SET temp_parallel.enabled = off;
+SELECT id, k FROM t WHERE id BETWEEN 12344 AND 12348 OR id = 0 ORDER BY id;
+RESET temp_parallel.enabled;
+
+-- After a parallel read, and after one that failed, heap's own access method is
+-- back: an index build refuses any other.
+SELECT count(*), sum(k) FROM t WHERE id <= 10;
+CREATE INDEX t_pad ON t (pad);
+SELECT count(*) FROM t WHERE 1 / (id - 90000) > 1;
+BEGIN;
+SAVEPOINT a;
+SELECT count(*) FROM t WHERE 1 / (id - 90000) > 1;
+ROLLBACK TO a;
+CREATE INDEX t_pad2 ON t (pad);
+COMMIT;
+DO $$
+BEGIN
+	PERFORM count(*) FROM t WHERE 1 / (id - 90000) > 1;
+EXCEPTION WHEN division_by_zero THEN
+	CREATE INDEX t_pad3 ON t (pad);
+END $$;
+VACUUM t;
+CLUSTER t USING t_id;
+:change
+SELECT * FROM read_both('SELECT count(*), sum(id), sum(k) FROM t');
+
+-- A function that writes into the table in the middle of a parallel read, wrongly
+-- marked, is refused and changes nothing.
+CREATE FUNCTION locks(i int) RETURNS int LANGUAGE plpgsql PARALLEL RESTRICTED AS
+$$ BEGIN PERFORM 1 FROM t WHERE id = i FOR UPDATE; RETURN i; END $$;
+BEGIN;
+UPDATE t SET k = k WHERE id = 1;		-- a transaction id is there already
+SELECT locks(n::int) FROM (SELECT count(*) AS n FROM t) s;
+ROLLBACK;
+SELECT count(*) FROM t;
+
+DROP FUNCTION read_both, locks;
+DROP TABLE t, toasted, evictor;
+DROP EXTENSION temp_parallel;
