@@ -1,0 +1,130 @@
+# The ways to load the module, and its company: with each of them a parallel
+# plan over a temporary table is made, runs, and gives the right answer.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $setup = q{
+SET max_parallel_workers_per_gather = 2;
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET temp_parallel.write_temp_page_cost = 0;
+SET temp_parallel.buffer_scan_cost = 0;
+CREATE TEMP TABLE t AS SELECT g AS id FROM generate_series(1, 50000) g;
+ANALYZE t;
+};
+my $query = 'SELECT count(*), sum(id) FROM t;';
+my $answer = '50000|1250025000';
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init;
+$node->append_conf('postgresql.conf', qq{
+max_worker_processes = 8
+max_parallel_workers = 8
+});
+$node->start;
+
+# Restart the server with nothing but these libraries preloaded.
+sub preload
+{
+	my ($setting, $libraries) = @_;
+
+	$node->safe_psql('postgres', 'ALTER SYSTEM RESET ALL');
+	$node->safe_psql('postgres', "ALTER SYSTEM SET $setting = $libraries");
+	$node->restart;
+}
+
+sub runs_in_parallel
+{
+	my ($name, $before) = @_;
+
+	like(
+		$node->safe_psql('postgres', "$before $setup EXPLAIN (COSTS OFF) $query"),
+		qr/Gather\n.*Workers Planned: 2\n.*Custom Scan \(TempFlush\)\n/,
+		"$name: the plan is parallel");
+	is($node->safe_psql('postgres', "$before $setup $query"),
+		$answer, "$name: the answer is right");
+}
+
+# Without the module: what core does, lest the rest prove nothing.
+my ($unloaded) = split /SET temp_parallel/, $setup;
+unlike(
+	$node->safe_psql('postgres', qq{$unloaded
+		CREATE TEMP TABLE t AS SELECT g AS id FROM generate_series(1, 50000) g;
+		ANALYZE t;
+		EXPLAIN (COSTS OFF) $query}),
+	qr/Gather/, 'not loaded: the plan is serial');
+
+runs_in_parallel('LOAD', "LOAD 'temp_parallel';");
+
+# In the middle of a session that has used temporary tables before.
+is( $node->safe_psql('postgres', qq{
+		CREATE TEMP TABLE early AS SELECT g AS id FROM generate_series(1, 50000) g;
+		SELECT count(*) FROM early;
+		LOAD 'temp_parallel';
+		$setup
+		SELECT count(*), sum(t.id) FROM t JOIN early USING (id);}),
+	"50000\n$answer", 'LOAD in the middle of a session');
+
+preload('session_preload_libraries', 'temp_parallel');
+runs_in_parallel('session_preload_libraries', '');
+
+preload('shared_preload_libraries', 'temp_parallel');
+runs_in_parallel('shared_preload_libraries', '');
+
+# Modules that use the same hooks, loaded before and after.
+foreach my $libraries (
+	'pg_stat_statements, auto_explain, temp_parallel',
+	'temp_parallel, auto_explain, pg_stat_statements')
+{
+	preload('shared_preload_libraries', $libraries);
+	$node->safe_psql('postgres',
+		'CREATE EXTENSION IF NOT EXISTS pg_stat_statements; SELECT pg_stat_statements_reset();');
+	my $log_start = -s $node->logfile;
+	runs_in_parallel("beside others ($libraries)",
+		'SET auto_explain.log_min_duration = 0; SET auto_explain.log_analyze = on;');
+	is( $node->safe_psql('postgres',
+			"SELECT calls, rows FROM pg_stat_statements WHERE query LIKE 'SELECT count(*), sum(id) FROM t%'"),
+		'1|1', "beside others ($libraries): pg_stat_statements has counted it");
+	like(slurp_file($node->logfile, $log_start),
+		qr/Custom Scan \(TempFlush\).*\n.*Flush Planned: .*\n.*Flushed: written=\d+/,
+		"beside others ($libraries): auto_explain has logged it");
+}
+
+# A cluster-wide default, and one of a role.
+preload('session_preload_libraries', 'temp_parallel');
+$node->safe_psql('postgres', "LOAD 'temp_parallel'; ALTER SYSTEM SET temp_parallel.enabled = off");
+$node->reload;
+$node->poll_query_until('postgres',
+	"SELECT current_setting('temp_parallel.enabled') = 'off'");
+unlike($node->safe_psql('postgres', "$setup EXPLAIN (COSTS OFF) $query"),
+	qr/Gather/, 'disabled by ALTER SYSTEM');
+$node->safe_psql('postgres',
+	'ALTER ROLE CURRENT_USER SET temp_parallel.enabled = on');
+runs_in_parallel('enabled for a role', '');
+
+# The extension can be made, used and dropped.
+is( $node->safe_psql('postgres', qq{
+		CREATE EXTENSION temp_parallel;
+		$setup
+		SELECT pg_dirty_local_buffers() > 0;
+		SELECT pg_flush_local_buffers() > 0;
+		DROP EXTENSION temp_parallel;}),
+	"t\nt", 'CREATE EXTENSION');
+
+# No file of a temporary table is left behind.
+$node->restart;
+is( $node->safe_psql('postgres',
+		"SELECT count(*) FROM pg_ls_dir('base/' || (SELECT oid FROM pg_database WHERE datname = 'postgres')) f WHERE f ~ '^t\\d+_'"),
+	'0', 'no file left behind');
+
+$node->stop;
+ok( slurp_file($node->logfile) !~ /TRAP:|PANIC:|terminated by signal|leak/,
+	'no crash, failed assertion or leak in the log');
+
+done_testing();
