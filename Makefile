@@ -2,6 +2,7 @@ MODULE_big = temp_parallel
 OBJS = \
 	flush_cost.o \
 	flush_placement.o \
+	func_checks.o \
 	gather_cost.o \
 	localbuf_flush.o \
 	localbuf_funcs.o \

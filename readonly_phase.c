@@ -109,6 +109,13 @@ table_is_readonly(Oid relid)
 	return false;
 }
 
+/* Is any table in a phase now? */
+bool
+readonly_phase_active(void)
+{
+	return phases != NULL;
+}
+
 /*
  * A rebuilt descriptor has heap's routine.  Called after the rebuild; relid is
  * InvalidOid when all of them may have been rebuilt.

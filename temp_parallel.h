@@ -12,6 +12,7 @@
 
 #include "postgres.h"
 
+#include "fmgr.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 #include "nodes/plannodes.h"
@@ -49,6 +50,7 @@ typedef struct LocalBufStats
 extern LocalBufStats *localbuf_stats_collect(void);
 extern LocalBufCount *localbuf_stats_relation(LocalBufStats *stats,
 											  Relation rel);
+extern bool local_buffer_is_pinned(int i);
 
 /* flush_cost.c: the cost model */
 typedef struct FlushCost
@@ -100,6 +102,7 @@ extern bool is_temp_flush(Plan *plan);
 extern TempFlushPlan temp_flush_plan(CustomScan *cscan);
 
 /* localbuf_flush.c: writing dirty local buffers */
+extern int	compare_locators(const void *a, const void *b);
 extern int64 flush_local_buffers(const RelFileLocator *locators, int nlocators);
 extern int64 flush_local_buffers_of(List *relations);
 
@@ -110,6 +113,7 @@ extern void take_second_look(QueryDesc *queryDesc);
 extern void run_with_readonly_tables(ExecutorRun_hook_type next,
 									 EXECUTOR_RUN_ARGS);
 extern bool table_is_readonly(Oid relid);
+extern bool readonly_phase_active(void);
 extern List *readonly_begin_in_worker(List *relids);
 extern void readonly_end_in_worker(List *relations);
 extern void readonly_relcache_callback(Datum arg, Oid relid);
@@ -121,5 +125,17 @@ extern const TableAmRoutine *readonly_heap_routine(void);
 extern void worker_open_local_buffers(Relation rel);
 extern void worker_refuse_statement(List *rtable);
 extern void worker_refuse_query(Query *query);
+
+/* func_checks.c: what SQL functions ask of their caller */
+typedef enum TempTableAccess
+{
+	MAY_READ_TABLE,				/* SELECT */
+	MUST_OWN_TABLE
+} TempTableAccess;
+
+extern void refuse_in_worker(void);
+extern void refuse_while_workers_read(const char *function);
+extern Oid	temp_table_argument(FunctionCallInfo fcinfo, int argno,
+								TempTableAccess access);
 
 #endif							/* TEMP_PARALLEL_H */
