@@ -7,6 +7,7 @@ OBJS = \
 	localbuf_flush.o \
 	localbuf_funcs.o \
 	localbuf_stats.o \
+	localbuf_view.o \
 	plan_tables.o \
 	readonly_heap.o \
 	readonly_phase.o \
@@ -15,6 +16,7 @@ OBJS = \
 	temp_flush.o \
 	temp_parallel.o \
 	temp_paths.o \
+	temp_relations.o \
 	temp_worker.o
 
 EXTENSION = temp_parallel

@@ -34,3 +34,63 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION pg_temp_flush_cost(regclass) IS
 'planner cost of flushing a temporary table with its indexes and TOAST table, or all local buffers';
+
+-- looking into the pool
+
+CREATE FUNCTION pg_local_buffers_pages(
+	OUT bufferid integer,
+	OUT relfilenode oid,
+	OUT reltablespace oid,
+	OUT reldatabase oid,
+	OUT relforknumber smallint,
+	OUT relblocknumber bigint,
+	OUT isdirty boolean,
+	OUT usagecount smallint,
+	OUT pins integer)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pg_local_buffers_pages'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION pg_local_buffers_pages() IS
+'local buffers of this session, for the view pg_local_buffers';
+
+CREATE VIEW pg_local_buffers AS
+SELECT * FROM pg_local_buffers_pages();
+
+COMMENT ON VIEW pg_local_buffers IS
+'local buffers of this session, one row each; nulls where a buffer holds no page';
+COMMENT ON COLUMN pg_local_buffers.bufferid IS
+'number of the buffer, from 1 to temp_buffers';
+COMMENT ON COLUMN pg_local_buffers.pins IS
+'pins that this session holds on the buffer';
+
+GRANT SELECT ON pg_local_buffers TO PUBLIC;
+
+CREATE FUNCTION pg_local_buffers_summary(
+	OUT buffers_used integer,
+	OUT buffers_unused integer,
+	OUT buffers_dirty integer,
+	OUT buffers_pinned integer,
+	OUT usagecount_avg float8,
+	OUT buffers_allocated integer)
+RETURNS record
+AS 'MODULE_PATHNAME', 'pg_local_buffers_summary'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION pg_local_buffers_summary() IS
+'how many local buffers of this session hold a page, do not, are dirty, are pinned, have storage';
+
+CREATE FUNCTION pg_local_buffers_relations(
+	OUT "table" regclass,
+	OUT relation regclass,
+	OUT kind text,
+	OUT fork text,
+	OUT allocated integer,
+	OUT dirty integer,
+	OUT pinned integer)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pg_local_buffers_relations'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION pg_local_buffers_relations() IS
+'pages in local buffers by table, relation (itself, index, TOAST table, TOAST index) and fork';

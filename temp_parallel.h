@@ -32,6 +32,19 @@ extern bool is_session_temp_table(Oid relid);
 extern List *temp_family_open(Oid relid, LOCKMODE lockmode);
 extern void temp_family_close(List *family, LOCKMODE lockmode);
 
+/* temp_relations.c: whose pages are in the pool? */
+typedef struct TempRelation
+{
+	RelFileLocator locator;		/* hash key */
+	Oid			relid;
+	Oid			owner;
+	Oid			table;			/* that it hangs on; itself, if a table */
+	char		relkind;
+	bool		of_toast;		/* TOAST table, or that one's index */
+} TempRelation;
+
+extern HTAB *session_temp_relations(void);
+
 /* localbuf_stats.c: counting the pool */
 typedef struct LocalBufCount
 {
