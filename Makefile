@@ -4,6 +4,7 @@ OBJS = \
 	flush_placement.o \
 	func_checks.o \
 	gather_cost.o \
+	localbuf_evict.o \
 	localbuf_flush.o \
 	localbuf_funcs.o \
 	localbuf_stats.o \

@@ -94,3 +94,25 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION pg_local_buffers_relations() IS
 'pages in local buffers by table, relation (itself, index, TOAST table, TOAST index) and fork';
+
+-- writing, evicting, reading, dirtying
+
+CREATE FUNCTION pg_flush_local_buffers(relation regclass)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'pg_flush_local_buffers_relation'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION pg_flush_local_buffers(regclass) IS
+'write the dirty local buffers of a temporary table, its indexes and its TOAST table, return the number of pages written';
+
+CREATE FUNCTION pg_evict_local_buffers(
+	relation regclass DEFAULT NULL,
+	OUT buffers_evicted integer,
+	OUT buffers_flushed integer,
+	OUT buffers_skipped integer)
+RETURNS record
+AS 'MODULE_PATHNAME', 'pg_evict_local_buffers'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION pg_evict_local_buffers(regclass) IS
+'write a temporary table, its indexes and its TOAST table, or all that the caller owns, out of local buffers; pinned pages are skipped';

@@ -151,4 +151,16 @@ extern void refuse_while_workers_read(const char *function);
 extern Oid	temp_table_argument(FunctionCallInfo fcinfo, int argno,
 								TempTableAccess access);
 
+/* localbuf_evict.c: pages out of the pool */
+typedef struct LocalBufEviction
+{
+	int			evicted;		/* pages taken out of the pool */
+	int			flushed;		/* pages written */
+	int			skipped;		/* pages that stay */
+} LocalBufEviction;
+
+extern LocalBufEviction evict_local_buffers(RelFileLocator *locators,
+											int nlocators);
+extern LocalBufEviction evict_local_buffers_of_table(Oid relid);
+
 #endif							/* TEMP_PARALLEL_H */
