@@ -7,6 +7,7 @@ OBJS = \
 	localbuf_evict.o \
 	localbuf_flush.o \
 	localbuf_funcs.o \
+	localbuf_read.o \
 	localbuf_stats.o \
 	localbuf_view.o \
 	plan_tables.o \

@@ -116,3 +116,19 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION pg_evict_local_buffers(regclass) IS
 'write a temporary table, its indexes and its TOAST table, or all that the caller owns, out of local buffers; pinned pages are skipped';
+
+CREATE FUNCTION pg_read_temp_relation(relation regclass, randomize boolean DEFAULT false)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'pg_read_temp_relation'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION pg_read_temp_relation(regclass, boolean) IS
+'read all blocks of a temporary table into local buffers, in order or in random order, return their number';
+
+CREATE FUNCTION pg_temp_buffers_dirty(relation regclass)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'pg_temp_buffers_dirty'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION pg_temp_buffers_dirty(regclass) IS
+'mark all pages of a temporary table that are in local buffers as dirty, return their number';
