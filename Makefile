@@ -10,6 +10,7 @@ OBJS = \
 	localbuf_read.o \
 	localbuf_stats.o \
 	localbuf_view.o \
+	oscache.o \
 	plan_tables.o \
 	readonly_heap.o \
 	readonly_phase.o \

@@ -132,3 +132,14 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION pg_temp_buffers_dirty(regclass) IS
 'mark all pages of a temporary table that are in local buffers as dirty, return their number';
+
+CREATE FUNCTION pg_temp_os_cache_evict(
+	relation regclass,
+	OUT pages bigint,
+	OUT still_cached bigint)
+RETURNS record
+AS 'MODULE_PATHNAME', 'pg_temp_os_cache_evict'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION pg_temp_os_cache_evict(regclass) IS
+'evict a temporary table from local buffers, and ask the kernel to drop its files from the page cache: advice, which it may ignore; still_cached is its own account, null where it gives none';
