@@ -15,6 +15,7 @@ OBJS = \
 	readonly_heap.o \
 	readonly_phase.o \
 	second_look.o \
+	session_stats.o \
 	temp_family.o \
 	temp_flush.o \
 	temp_parallel.o \

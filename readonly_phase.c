@@ -225,7 +225,10 @@ run_with_readonly_tables(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	if (relids == NIL)
 		run_executor(next, EXECUTOR_RUN_PASS);
 	else
+	{
+		temp_flush_find_gathers(queryDesc->planstate);
 		run_in_phase(relids, next, EXECUTOR_RUN_PASS);
+	}
 }
 
 /* ----------

@@ -143,3 +143,19 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION pg_temp_os_cache_evict(regclass) IS
 'evict a temporary table from local buffers, and ask the kernel to drop its files from the page cache: advice, which it may ignore; still_cached is its own account, null where it gives none';
+
+-- what it has cost so far
+
+CREATE FUNCTION temp_parallel_stats(
+	OUT flushes bigint,
+	OUT pages_flushed bigint,
+	OUT flush_time float8,
+	OUT workers_launched bigint,
+	OUT hints_dropped bigint,
+	OUT plans_left_to_leader bigint)
+RETURNS record
+AS 'MODULE_PATHNAME', 'temp_parallel_stats'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION temp_parallel_stats() IS
+'this session''s flushes before launches of workers, the pages and milliseconds they took, workers launched after them, pages whose hints the leader dropped, and statements whose parallel plan the leader ran alone';

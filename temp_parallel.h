@@ -112,6 +112,7 @@ extern CustomScan *make_temp_flush(Plan *child, const TempFlushPlan *info,
 								   int plan_node_id);
 extern CustomScan *gather_flush_node(Plan *gather);
 extern bool is_temp_flush(Plan *plan);
+extern void temp_flush_find_gathers(PlanState *root);
 extern TempFlushPlan temp_flush_plan(CustomScan *cscan);
 
 /* localbuf_flush.c: writing dirty local buffers */
@@ -162,5 +163,18 @@ typedef struct LocalBufEviction
 extern LocalBufEviction evict_local_buffers(RelFileLocator *locators,
 											int nlocators);
 extern LocalBufEviction evict_local_buffers_of_table(Oid relid);
+
+/* session_stats.c: what it has cost so far */
+typedef struct SessionStats
+{
+	int64		flushes;		/* before a launch of workers */
+	int64		pages_flushed;	/* by these */
+	double		flush_time;		/* milliseconds they took */
+	int64		workers_launched;	/* for plans with a flush node */
+	int64		hints_dropped;	/* pages, in the leader */
+	int64		left_to_leader; /* statements, by the second look */
+} SessionStats;
+
+extern SessionStats session_stats;
 
 #endif							/* TEMP_PARALLEL_H */
