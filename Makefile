@@ -27,6 +27,16 @@ EXTENSION = temp_parallel
 DATA = temp_parallel--1.0.sql
 PGFILEDESC = "temp_parallel - parallel query over temporary tables"
 
+# Every sql/NAME.sql is a regression test; sorted, so that the order does not
+# depend on the file system. The test database has the C locale whatever the
+# server's own is, so that the sort order is the same on every server.
+REGRESS = $(sort $(patsubst sql/%.sql,%,$(wildcard sql/*.sql)))
+REGRESS_OPTS = --no-locale --encoding=UTF8
+
+# Every specs/NAME.spec is a test with more than one session.
+ISOLATION = $(sort $(patsubst specs/%.spec,%,$(wildcard specs/*.spec)))
+ISOLATION_OPTS = --no-locale --encoding=UTF8 --load-extension=temp_parallel
+
 PG_CONFIG = pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
