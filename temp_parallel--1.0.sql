@@ -115,7 +115,7 @@ AS 'MODULE_PATHNAME', 'pg_evict_local_buffers'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION pg_evict_local_buffers(regclass) IS
-'write a temporary table, its indexes and its TOAST table, or all that the caller owns, out of local buffers; pinned pages are skipped';
+'write a temporary table, its indexes and its TOAST table, or all that the caller owns, out of local buffers; pinned pages are skipped, and so is what belongs to others';
 
 CREATE FUNCTION pg_read_temp_relation(relation regclass, randomize boolean DEFAULT false)
 RETURNS bigint

@@ -123,6 +123,33 @@ FROM unnest(ARRAY['pg_local_buffers', 'pg_local_buffers_summary()',
 				  'pg_evict_local_buffers()']) call;
 ROLLBACK;
 
+-- neither in the leader of a parallel query, which may look, though
+BEGIN;
+SET LOCAL min_parallel_table_scan_size = 0;
+SET LOCAL parallel_setup_cost = 0;
+SET LOCAL parallel_tuple_cost = 0;
+SET LOCAL max_parallel_workers_per_gather = 2;
+SET LOCAL temp_parallel.write_temp_page_cost = 0;
+SET LOCAL temp_parallel.buffer_scan_cost = 0;
+SELECT format('ALTER FUNCTION %s PARALLEL RESTRICTED', p.oid::regprocedure)
+FROM pg_depend d JOIN pg_proc p ON d.objid = p.oid
+WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND p.proparallel = 'u' AND
+	  d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'temp_parallel')
+ORDER BY p.oid::regprocedure::text COLLATE "C" \gexec
+SELECT flushes FROM temp_parallel_stats() \gset
+SELECT count(*), pg_temp_flush_cost('mine') >= 0 AS cost, pg_dirty_local_buffers() >= 0 AS dirty,
+	   (pg_local_buffers_summary()).buffers_used > 0 AS used
+FROM mine;
+SELECT flushes - :flushes AS flushes FROM temp_parallel_stats();
+SELECT call, refused('SELECT count(*), ' || format(call, quote_literal('mine')) || ' FROM mine')
+FROM functions WHERE call NOT LIKE 'pg_temp_flush_cost%' ORDER BY no;
+SELECT call, refused('SELECT count(*), ' || call || ' FROM mine')
+FROM unnest(ARRAY['pg_flush_local_buffers()', 'pg_evict_local_buffers()']) call;
+-- an error has left nothing behind
+SELECT count(*) FROM mine;
+SELECT buffers_pinned FROM pg_local_buffers_summary();
+ROLLBACK;
+
 -- every function says what it does
 SELECT p.oid::regprocedure FROM pg_depend d JOIN pg_proc p ON d.objid = p.oid
 WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND
