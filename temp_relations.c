@@ -4,8 +4,8 @@
  *	  Whose pages are in the pool?
  *
  * A buffer's tag names a file, not a relation.  Core's map from the one to the
- * other (RelidByRelfilenumber()) leaves temporary relations out in some
- * versions, so this makes its own from one scan of pg_class.
+ * other (RelidByRelfilenumber()) leaves temporary relations out, as sessions
+ * may share their numbers, so this makes its own from one scan of pg_class.
  *
  * A page whose relation is not found belongs to a file that the transaction
  * has done away with (DROP, TRUNCATE, CLUSTER) and may yet roll back to.
