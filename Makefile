@@ -1,3 +1,7 @@
+# temp_parallel: built with PGXS, so the server's headers (on Debian the
+# package postgresql-server-dev-NN) have to be there. Another server than the
+# first one in PATH: make PG_CONFIG=/path/to/pg_config
+
 MODULE_big = temp_parallel
 OBJS = \
 	flush_cost.o \
@@ -37,6 +41,28 @@ REGRESS_OPTS = --no-locale --encoding=UTF8
 ISOLATION = $(sort $(patsubst specs/%.spec,%,$(wildcard specs/*.spec)))
 ISOLATION_OPTS = --no-locale --encoding=UTF8 --load-extension=temp_parallel
 
-PG_CONFIG = pg_config
+# t/*.pl start servers of their own, for what needs a restart or a crash.
+TAP_TESTS = 1
+
+# make WERROR=1, for developers and CI: a new compiler's new warning must not
+# keep a user from building. The exceptions are what the server's own headers
+# and style need.
+ifneq ($(WERROR),)
+PG_CFLAGS += -Wall -Wextra -Werror \
+	-Wno-unused-parameter \
+	-Wno-sign-compare \
+	-Wno-missing-field-initializers \
+	-Wno-cast-function-type \
+	-Wno-clobbered
+endif
+
+PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
+
+# The zip for PGXN: what is committed, less what .gitattributes leaves out.
+DISTVERSION = $(shell sed -n 's/^   "version": "\(.*\)",$$/\1/p' META.json)
+.PHONY: dist
+dist:
+	git archive --format=zip --prefix=temp_parallel-$(DISTVERSION)/ \
+		--output=temp_parallel-$(DISTVERSION).zip HEAD

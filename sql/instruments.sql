@@ -1,9 +1,7 @@
 --
 -- The instruments: looking into local buffers, filling and emptying them.
 --
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS temp_parallel;
-RESET client_min_messages;
+CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
 SET temp_buffers = '8MB';
 
@@ -266,3 +264,4 @@ SELECT flushes - :s_flushes AS flushes,
 FROM temp_parallel_stats();
 
 DROP FUNCTION explain_local;
+DROP EXTENSION temp_parallel;

@@ -1,10 +1,7 @@
 --
 -- The instruments: what they refuse, and to whom.
 --
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS temp_parallel;
-DROP ROLE IF EXISTS regress_temp_parallel;
-RESET client_min_messages;
+CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
 
 -- SQLSTATE, message and hint
@@ -71,13 +68,13 @@ SELECT pg_temp_buffers_dirty(4000000000::oid);
 -- Privileges: SELECT for reading, ownership for changing what is buffered;
 -- nobody needs to be superuser for tables of his own.
 --
-CREATE ROLE regress_temp_parallel;
-GRANT SELECT ON functions TO regress_temp_parallel;
-SET ROLE regress_temp_parallel;
+CREATE ROLE regress_tp_instruments;
+GRANT SELECT ON functions TO regress_tp_instruments;
+SET ROLE regress_tp_instruments;
 SELECT call, refused('SELECT ' || format(call, quote_literal('mine'))) FROM functions ORDER BY no;
 RESET ROLE;
-GRANT SELECT ON mine TO regress_temp_parallel;
-SET ROLE regress_temp_parallel;
+GRANT SELECT ON mine TO regress_tp_instruments;
+SET ROLE regress_tp_instruments;
 SELECT call, refused('SELECT ' || format(call, quote_literal('mine'))) FROM functions ORDER BY no;
 CREATE TEMP TABLE theirs (id int PRIMARY KEY, big text);
 INSERT INTO theirs SELECT i, 'theirs' FROM generate_series(1, 100) i;
@@ -160,4 +157,5 @@ DROP FUNCTION refused;
 DROP VIEW temp_view;
 DROP VIEW a_view;
 DROP TABLE permanent, unlogged, mine, theirs, parted, functions;
-DROP ROLE regress_temp_parallel;
+DROP ROLE regress_tp_instruments;
+DROP EXTENSION temp_parallel;

@@ -1,0 +1,71 @@
+# shellcheck shell=bash disable=SC2154  # $top, $buffers and what script/lib.sh sets
+# What script/demo and bench/versus share beyond script/lib.sh; to be sourced
+# before it does make_workdir, as that changes $HOME.
+#
+#   bench_server PGCONFIG    packages, server, extension, cluster; PGCONFIG may
+#                            be empty for the Debian release's own version
+#   bench_driver MODULE ARG..  run a module of bench/tpbench as a step
+
+# What is costly to get again, and the user's to keep or to delete.
+cache=${XDG_CACHE_HOME:-$HOME/.cache}
+export XDG_CACHE_HOME=$cache
+
+bench_server() {
+	local pg_config=$1 pg packages=(make gcc libc6-dev python3 python3-venv)
+	if [ -z "$pg_config" ]; then
+		pg=$(debian_pg_version)
+		packages+=("postgresql-$pg" "postgresql-server-dev-$pg")
+		pg_config=/usr/lib/postgresql/$pg/bin/pg_config
+	fi
+	apt_install_missing "${packages[@]}"
+	private_server "$pg_config"
+
+	# Compiled from a copy: the user's own may hold objects for another version.
+	copy_tree "$top" "$work/src"
+	chown -R "$server_user" "$work/src"
+	local make=(make -s -C "$work/src" with_llvm=no "PG_CONFIG=$pg_config")
+	progress "building temp_parallel for $("$bindir/postgres" --version)"
+	run "$work/build.log" "${AS_SERVER[@]}" "${make[@]}" ||
+		{ cat "$work/build.log"; die "the build failed"; }
+	run "$work/build.log" "${make[@]}" "DESTDIR=$server_root" install ||
+		{ cat "$work/build.log"; die "the installation failed"; }
+
+	progress "starting a throw-away cluster in $work"
+	make_cluster cluster
+	# Only unlogged tables use shared buffers here: as many as the session has
+	# for temporary ones. Autovacuum never sees a temporary table, and must not
+	# help the others, nor work while something is timed.
+	run "$work/settings.log" "$bindir/psql" -qX -d postgres \
+		-c "ALTER SYSTEM SET shared_buffers = '$buffers'" \
+		-c "ALTER SYSTEM SET autovacuum = off" \
+		-c "ALTER SYSTEM SET max_wal_size = '8GB'"
+	run "$work/settings.log" "${AS_SERVER[@]}" "$bindir/pg_ctl" -D "$work/cluster" \
+		-l "$work/cluster.log" -w restart || die "the server did not start again"
+}
+
+# Its venv is kept in the cache, one per version of Python and of the list.
+bench_driver() {
+	local python venv
+	python=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+	venv=$cache/temp_parallel/driver-$python-$(cksum <"$top/bench/requirements.txt" | tr ' ' -)
+	if [ ! -e "$venv/complete" ]; then
+		progress "getting the database driver for Python $python"
+		if ! run "$work/venv.log" python3 -m venv --clear "$venv" ||
+			! run "$work/venv.log" "$venv/bin/pip" install --quiet \
+				--disable-pip-version-check -r "$top/bench/requirements.txt"
+		then
+			cat "$work/venv.log"
+			die "could not install the database driver"
+		fi
+		touch "$venv/complete"
+	fi
+	# Like run(), but on the caller's own stdout: what it prints is the result.
+	PGDATABASE=postgres START=$SECONDS TEMP_BUFFERS=$buffers \
+		PYTHONPATH=$top/bench PYTHONDONTWRITEBYTECODE=1 \
+		setsid "$venv/bin/python" -m "tpbench.$1" "${@:2}" </dev/null &
+	child=$!
+	local status=0
+	wait "$child" || status=$?
+	child=
+	return "$status"
+}

@@ -1,0 +1,157 @@
+"""script/demo: TPC-H over temporary tables, temp_parallel off and on."""
+
+import argparse
+import os
+import sys
+import time
+from statistics import geometric_mean
+
+from . import measure, tpch
+from .progress import Progress
+from .session import OFF, ON, connect, use, value
+from .settings import SETTINGS, line
+
+SHOWN = "q01"       # the query whose plan is shown
+# What is done before it each time, so that there are pages to be written: the
+# load's own may have been evicted by then. No answer changes.
+CHANGE = ("UPDATE lineitem SET l_tax = l_tax"
+          " WHERE l_orderkey <= (SELECT max(l_orderkey) / 20 FROM lineitem)")
+WIDTH = 100         # columns
+ARMS = (OFF, ON)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="script/demo")
+    parser.add_argument("--scale", type=float, default=0.5)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--queries", type=lambda text: text.split(","))
+    args = parser.parse_args()
+    unknown = set(args.queries or ()) - set(tpch.queries())
+    if unknown:
+        parser.error(f"no such query: {', '.join(sorted(unknown))}")
+    if args.scale <= 0 or args.rounds < 1:
+        parser.error("scale and rounds are above 0")
+    return args
+
+
+def load(conn, directory, progress):
+    use(conn, OFF)
+    tpch.create(conn, OFF.persistence)
+    for table in tpch.TABLES:
+        progress.step(f"loading {table}")
+        tpch.copy(conn, table, directory)
+    progress.step("making indexes, ANALYZE")
+    tpch.index(conn)
+    size = value(conn, "SELECT pg_size_pretty(sum(pg_total_relation_size(oid))) FROM pg_class"
+                       " WHERE relnamespace = pg_my_temp_schema() AND relkind = 'r'")
+    rows = value(conn, "SELECT sum(reltuples)::bigint FROM pg_class"
+                       " WHERE relnamespace = pg_my_temp_schema() AND relkind = 'r'")
+    progress.say(f"loaded {rows / 1e6:.1f} million rows, {size} with indexes")
+
+
+def colour(code, text):
+    return f"\033[{code}m{text}\033[0m" if sys.stdout.isatty() and "NO_COLOR" not in os.environ \
+        else text
+
+
+def show_plan(plan):
+    """A plan in WIDTH columns: what was measured goes to a line of its own if
+    it does not fit beside the estimate."""
+    for text in plan:
+        shown = [text]
+        if len(text) > WIDTH - 2 and " (actual" in text:
+            estimate, actual = text.split(" (actual", 1)
+            indent = len(text) - len(text.lstrip(" ->"))
+            shown = [estimate, " " * (indent + 4) + "(actual" + actual]
+        for part in shown:
+            if len(part) > WIDTH - 2:
+                part = part[:WIDTH - 5] + "..."
+            marked = "Gather" in part or "TempFlush" in part or "Parallel" in part
+            print("  " + (colour("1", part) if marked else part))
+
+
+def first_runs(conn, sql):
+    """The shown query just after a change to its table, off and then on."""
+    dirty = "SELECT pg_dirty_local_buffers()"
+    print(f"\n{SHOWN.upper()}, each time just after\n  {CHANGE}\n\n{sql.strip()}\n")
+    for arm, title in ((OFF, "Before: temp_parallel.enabled = off"),
+                       (ON, "After: temp_parallel.enabled = on; dirty pages are written first")):
+        use(conn, arm)
+        conn.execute(CHANGE)
+        before = value(conn, dirty)
+        plan = measure.explain(conn, arm, sql, "ANALYZE, TIMING OFF, BUFFERS OFF")
+        print(colour("4", title))
+        show_plan(plan)
+        print(f"  Dirty local buffers before and after: {before} -> {value(conn, dirty)}\n")
+        if arm is ON and not measure.is_parallel(plan):
+            print("  For the planner, writing these pages costs more than workers would save.\n")
+
+
+def flush(conn, progress):
+    """Write what is still dirty: the runs compared next are of tables that
+    were written once. Otherwise a query for which the planner finds the flush
+    too dear would find it so each time."""
+    start = time.perf_counter()
+    written = value(conn, "SELECT pg_flush_local_buffers()")
+    progress.say(f"pg_flush_local_buffers() wrote the other {written} dirty pages in"
+                 f" {(time.perf_counter() - start) * 1000:.0f} ms")
+
+
+def compare(conn, queries, rounds, progress):
+    runs = []
+    head = (f"{'query':8}{'off ms':>10}{'on ms':>10}{'off/on':>9}  {'answers':12}{'rows':>8}"
+            "  plan when on")
+    progress.say(f"each query {rounds} times off and on in turns; the median is shown")
+    print(f"\n{head}\n" + "-" * len(head))
+    ratios = {}
+    for name, sql in queries.items():
+        for n in range(rounds):
+            for arm in measure.rotated(ARMS, n):
+                progress.step(f"{name} {arm.name}, round {n + 1}")
+                runs.append(measure.run(conn, arm, sql, name, "repeat", n))
+        progress.clear()
+        off, on = (measure.median_ms(runs, name, "repeat", arm.name) for arm in ARMS)
+        ratios[name] = off / on
+        equal = measure.same_answers(runs, name)
+        plan = measure.plans(runs, name, "repeat", ON.name)
+        answers = f"{'equal' if equal else 'DIFFERENT':12}"
+        print(f"{name:8}{off:10.1f}{on:10.1f}{ratios[name]:8.2f}x  "
+              f"{answers if equal else colour('31', answers)}{runs[-1].rows:8}  {plan}", flush=True)
+    print("-" * len(head))
+    total_off, total_on = (sum(measure.median_ms(runs, n, "repeat", arm.name) for n in queries)
+                           for arm in ARMS)
+    print(f"{'total':8}{total_off:10.1f}{total_on:10.1f}{total_off / total_on:8.2f}x")
+    return runs, ratios
+
+
+def main():
+    args = arguments()
+    progress = Progress()
+    progress.say(f"TPC-H data of scale {args.scale:g}")
+    directory = tpch.generate(f"{args.scale:g}")
+    conn = connect(SETTINGS)
+    load(conn, directory, progress)
+    progress.say(f"settings: {line()}")
+
+    queries = tpch.queries()
+    first_runs(conn, queries[SHOWN])
+    flush(conn, progress)
+    chosen = {name: queries[name] for name in args.queries or queries}
+    runs, ratios = compare(conn, chosen, args.rounds, progress)
+
+    wrong = [name for name in chosen if not measure.same_answers(runs, name)]
+    best = max(ratios, key=ratios.get)
+    worst = min(ratios, key=ratios.get)
+    workers = value(conn, "SHOW max_parallel_workers_per_gather")
+    print(f"\n{len(chosen)} queries over temporary tables, {os.cpu_count()} processors,"
+          f" up to {workers} workers per query:\n"
+          f"  typical gain {geometric_mean(ratios.values()):.2f}x (geometric mean), best"
+          f" {ratios[best]:.2f}x ({best}), least {ratios[worst]:.2f}x ({worst})")
+    if wrong:
+        sys.exit(f"  ANSWERS DIFFER: {', '.join(wrong)}")
+    print(f"  all {len(runs)} runs gave the answer of temp_parallel.enabled = off")
+    progress.say("done; the cluster is being removed")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Running a query: its time, and a digest of its answer."""
+
+import hashlib
+import time
+from dataclasses import dataclass
+from statistics import median
+
+from .session import use
+
+
+@dataclass(frozen=True)
+class Run:
+    workload: str
+    phase: str      # "first" after the tables were filled anew, or "repeat"
+    arm: str
+    round: int
+    plan: str       # "parallel" or "serial"
+    ms: float
+    rows: int
+    digest: str
+
+
+def digest(result):
+    """A digest of all rows in text form, whatever their order.
+
+    Rows that tie in ORDER BY may come in any order, so they are sorted here.
+    """
+    rows = sorted(
+        repr([result.get_value(i, j) for j in range(result.nfields)])
+        for i in range(result.ntuples))
+    return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+
+
+def run(conn, arm, sql, workload, phase, round):
+    """Run the query once as this arm; only the execution is in the time."""
+    plan = "parallel" if is_parallel(explain(conn, arm, sql)) else "serial"
+    with conn.cursor() as cur:
+        start = time.perf_counter()
+        cur.execute(sql)
+        ms = (time.perf_counter() - start) * 1000
+        return Run(workload, phase, arm.name, round, plan, ms, cur.pgresult.ntuples,
+                   digest(cur.pgresult))
+
+
+def rotated(arms, round):
+    """The arms, another one first in each round: none always profits from the
+    caches that its predecessor left."""
+    shift = round % len(arms)
+    return arms[shift:] + arms[:shift]
+
+
+def explain(conn, arm, sql, options="COSTS OFF"):
+    use(conn, arm)
+    return [line for line, in conn.execute(f"EXPLAIN ({options}) {sql}")]
+
+
+def is_parallel(plan):
+    return any("Gather" in line for line in plan)
+
+
+def select(runs, workload, phase, arm):
+    return [r for r in runs if (r.workload, r.phase, r.arm) == (workload, phase, arm)]
+
+
+def median_ms(runs, workload, phase, arm):
+    return median(r.ms for r in select(runs, workload, phase, arm))
+
+
+def median_ratio(runs, workload, phase, arm, base):
+    """The median over the rounds of this arm's time by the base's in the same
+    round, so that a slow minute of the machine weighs on both."""
+    times = {r.round: r.ms for r in select(runs, workload, phase, base)}
+    return median(r.ms / times[r.round] for r in select(runs, workload, phase, arm))
+
+
+def plans(runs, workload, phase, arm):
+    """What kinds of plan were run: one word, or both if they changed."""
+    return "/".join(sorted({r.plan for r in select(runs, workload, phase, arm)}))
+
+
+def same_answers(runs, workload):
+    return len({r.digest for r in runs if r.workload == workload}) == 1

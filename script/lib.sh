@@ -1,0 +1,201 @@
+# shellcheck shell=bash
+# What the scripts share; to be sourced by a bash script running `set -eu`.
+#
+#   progress TEXT            a line with the seconds since the start
+#   die TEXT                 the same on stderr, then exit 1
+#   apt_install_missing P..  install those of the Debian packages that are not
+#   debian_pg_version        the PostgreSQL version that this Debian comes with
+#   make_workdir             sets $work, a directory that is gone at exit
+#   copy_tree SRC DST        the sources without build products and .git
+#   private_server PGCONFIG  a copy of that server under $work; see there
+#   make_cluster NAME        start a throw-away cluster on that copy
+#   run LOG COMMAND...       a step that Ctrl-C or TERM can interrupt
+#
+# A script that needs to do more at exit defines on_exit(); it gets the exit
+# status, and runs before servers are stopped and $work is removed.
+#
+# Nothing is ever installed into the system's server, and no cluster but the
+# throw-away one is connected to: the PG* variables of the caller are dropped.
+
+unset "${!PG@}"
+export LC_ALL=C
+
+work=           # the temporary directory
+keep=           # not empty: keep $work
+child=          # the session that run() waits for
+AS_SERVER=()    # prefix for a command that must not be root's
+
+progress() { printf '[%4ds] %s\n' "$SECONDS" "$*"; }
+die() { progress "error: $*" >&2; exit 1; }
+
+as_root() {
+	if [ "$(id -u)" = 0 ]; then "$@"
+	elif command -v sudo >/dev/null; then sudo "$@"
+	else die "not root, and no sudo to run: $*"
+	fi
+}
+
+# Three tries, as a mirror may answer badly once. The lists are fetched only
+# when the first try shows that they are absent or out of date.
+apt_install_missing() {
+	local p missing=() try
+	for p in "$@"; do
+		dpkg-query -W -f='${Status}\n' "$p" 2>/dev/null |
+			grep -q '^install ok installed$' || missing+=("$p")
+	done
+	[ ${#missing[@]} -gt 0 ] || return 0
+	# Elsewhere than on Debian, what is absent shows when it is used.
+	command -v apt-get >/dev/null || return 0
+	progress "installing ${missing[*]}"
+	for try in 1 2 3; do
+		as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y \
+			--no-install-recommends -o DPkg::Lock::Timeout=300 \
+			"${missing[@]}" </dev/null >"$work/apt.log" 2>&1 && return 0
+		[ "$try" = 1 ] || sleep $((try * 10))
+		apt_update || true
+	done
+	tail -n 30 "$work/apt.log"
+	die "could not install ${missing[*]}"
+}
+
+apt_update() { as_root apt-get update -qq </dev/null >"$work/apt-update.log" 2>&1; }
+
+# The package "postgresql" depends on the release's own version.
+debian_pg_version() {
+	local try v
+	for try in 1 2 3; do
+		v=$(apt-cache depends postgresql 2>/dev/null |
+			sed -n 's/^ *Depends: postgresql-\([0-9]*\)$/\1/p;T;q')
+		[ -z "$v" ] || break
+		[ "$try" = 1 ] || sleep $((try * 10))
+		apt_update || true
+	done
+	[ -n "$v" ] || die "apt knows no package postgresql; name a server with --pg-config"
+	echo "$v"
+}
+
+# Directly in /tmp, since the path of a socket must not exceed 107 bytes.
+make_workdir() {
+	work=$(mktemp -d /tmp/temp_parallel.XXXXXX)
+	chmod 755 "$work"
+	mkdir -m 1777 "$work/tmp"
+	export TMPDIR=$work/tmp HOME=$work/tmp
+	trap cleanup EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+	# The reader of the output may go away, as head does.
+	trap 'exit 141' PIPE
+}
+
+cleanup() {
+	local status=$? pidfile
+	trap - EXIT
+	trap '' INT TERM HUP PIPE
+	set +e
+	if [ -n "$child" ]; then
+		kill -TERM -- "-$child" 2>/dev/null
+		for _ in {1..30}; do
+			[[ " $(jobs -rp | tr '\n' ' ')" = *" $child "* ]] || break
+			sleep 0.1
+		done
+		kill -KILL -- "-$child" 2>/dev/null
+		wait "$child" 2>/dev/null
+	fi
+	if declare -F on_exit >/dev/null; then on_exit "$status"; status=$?; fi
+	# The cluster's server, and those that an interrupted TAP test left. A
+	# server in the middle of its start may show up a moment later.
+	for _ in 1 2; do
+		[ -n "${bindir-}" ] || break
+		while IFS= read -r pidfile; do
+			"${AS_SERVER[@]}" "$bindir/pg_ctl" -D "${pidfile%/*}" -m immediate -w stop \
+				>/dev/null 2>&1
+		done < <(find "$work" -name postmaster.pid 2>/dev/null)
+		[ "$status" = 0 ] && break
+		sleep 0.5
+	done
+	if [ -n "$keep" ]; then progress "kept $work"; else rm -rf "$work"; fi
+	[ -z "${closing_line-}" ] || echo "$closing_line"
+	exit "$status"
+}
+
+# In a session of its own, waited for by `wait`: that is the only way in which
+# bash runs a trap at once, and in which all that a step started can be ended.
+# The lines of the log that the sed script $follow prints are shown meanwhile.
+run() {
+	local log=$1 out=$1 status=0 follower=
+	shift
+	if [ -n "${follow-}" ]; then
+		out=$log.pipe
+		mkfifo "$out"
+		tee -a "$log" <"$out" | sed -un "$follow" &
+		follower=$!
+	fi
+	setsid "$@" </dev/null >>"$out" 2>&1 &
+	child=$!
+	wait "$child" || status=$?
+	child=
+	if [ -n "$follower" ]; then
+		wait "$follower" || true
+		rm "$out"
+	fi
+	return "$status"
+}
+
+copy_tree() {
+	mkdir -p "$2"
+	tar -C "$1" --exclude-vcs --exclude='*.o' --exclude='*.so' --exclude='*.bc' \
+		--exclude=./results --exclude=./tmp_check --exclude=./log -cf - . |
+		tar -C "$2" --no-same-owner -xf -
+}
+
+# PostgreSQL finds its libraries and its share directory relative to where its
+# programs are. So a copy of the programs, with links to all the rest, is a
+# server of its own, into which an extension can be installed (with
+# `make install DESTDIR=$server_root PG_CONFIG=$pg_config`) while the system's
+# stays as it is. Sets $pg_config (the system's), $server_root, $bindir, and
+# $server_user with AS_SERVER, since a server refuses to run as root.
+private_server() {
+	local d
+	pg_config=$("$1" --bindir)/pg_config
+	[ -x "$pg_config" ] || pg_config=$1
+	[ -f "$("$pg_config" --pgxs)" ] ||
+		die "$pg_config: the files to build extensions with are not installed"
+	server_root=$work/server
+	bindir=$server_root$("$pg_config" --bindir)
+	mkdir -p "$bindir"
+	cp "$("$pg_config" --bindir)"/* "$bindir"
+	for d in "$("$pg_config" --pkglibdir)" "$("$pg_config" --sharedir)"; do
+		mkdir -p "$server_root$d"
+		cp -rs "$d/." "$server_root$d"
+	done
+	# A copy that somebody installed must not be what is tested.
+	find "$server_root" -name 'temp_parallel*' -exec rm -rf {} +
+	server_user=$(id -un)
+	if [ "$(id -u)" = 0 ]; then
+		server_user=postgres
+		id "$server_user" >/dev/null 2>&1 || server_user=nobody
+		AS_SERVER=(setpriv "--reuid=$server_user" "--regid=$(id -g "$server_user")"
+			--init-groups)
+		chown "$server_user" "$work"
+	fi
+}
+
+# Its socket is in $work, it listens on no port. Sets PGHOST, PGPORT and
+# PGUSER; the server's log is $work/NAME.log. Checksums are on, so that a page
+# written back wrongly shows; a crash of the machine need not be survived.
+make_cluster() {
+	local data=$work/$1
+	run "$data.initdb" "${AS_SERVER[@]}" "$bindir/initdb" -D "$data" -k -U postgres \
+		-A trust --encoding=UTF8 --locale=C.UTF-8 --no-sync ||
+		{ cat "$data.initdb"; die "initdb failed"; }
+	"${AS_SERVER[@]}" tee -a "$data/postgresql.conf" >/dev/null <<-CONF
+		listen_addresses = ''
+		unix_socket_directories = '$work'
+		max_worker_processes = 16
+		max_parallel_workers = 8
+		fsync = off
+	CONF
+	export PGHOST=$work PGPORT=5432 PGUSER=postgres
+	run "$data.initdb" "${AS_SERVER[@]}" "$bindir/pg_ctl" -D "$data" -l "$data.log" -w start ||
+		{ tail -n 30 "$data.log"; die "the server did not start"; }
+}

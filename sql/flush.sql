@@ -1,0 +1,167 @@
+--
+-- Custom Scan (TempFlush): what it writes, when, and what EXPLAIN says of it.
+--
+CREATE EXTENSION temp_parallel;
+SET temp_buffers = '64MB';
+SET max_parallel_workers_per_gather = 2;
+SET min_parallel_table_scan_size = 0;
+SET min_parallel_index_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET temp_parallel.write_temp_page_cost = 0;
+SET temp_parallel.buffer_scan_cost = 0;
+-- Dear rows make a parallel plan pay whatever is to be flushed.
+SET cpu_tuple_cost = 100;
+
+CREATE TEMP TABLE t (id int, filler char(5000));
+ALTER TABLE t ALTER filler SET STORAGE PLAIN;
+INSERT INTO t SELECT g, '' FROM generate_series(1, 500) g;
+CREATE TEMP TABLE other (LIKE t INCLUDING STORAGE);
+INSERT INTO other SELECT * FROM t;
+ANALYZE t;
+ANALYZE other;
+SELECT pg_flush_local_buffers() >= 1000 AS clean;
+
+-- EXPLAIN (ANALYZE) with what differs from run to run taken out.
+CREATE FUNCTION explain_analyze(query text, options text DEFAULT '')
+RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, SUMMARY OFF, TIMING OFF' ||
+		options || ') ' || query
+	LOOP
+		CONTINUE WHEN line ~ '^ *(Buffers|Worker|Planning:|Sort Method|Heap Fetches)';
+		line := regexp_replace(line, 'rows=[0-9.]+ loops=\d+', 'rows=N');
+		line := regexp_replace(line, '(Workers Launched:) \d+', '\1 N');
+		RETURN NEXT line;
+	END LOOP;
+END $$;
+
+-- The dirty pages of the table that workers read are written, all of them, and
+-- not those of any other table.
+UPDATE t SET id = id WHERE id <= 10;
+UPDATE other SET id = id WHERE id <= 20;
+SELECT pg_dirty_local_buffers() AS dirty \gset
+SET temp_parallel.write_temp_page_cost = 1;
+SELECT pg_temp_flush_cost('t') AS t, pg_temp_flush_cost('other') AS other \gset dirty_
+SELECT :dirty_t >= 10 AS t, :dirty_other >= 20 AS other,
+       :dirty_t + :dirty_other = :dirty AS both;
+SET temp_parallel.write_temp_page_cost = 0;
+SELECT regexp_replace(line, 'written=' || :dirty_t || '$', 'written=(all dirty pages of t)')
+  FROM explain_analyze('SELECT count(*), sum(id) FROM t') line;
+SELECT pg_dirty_local_buffers() = :dirty_other AS other_is_still_dirty;
+
+-- A second query finds nothing to write.
+SELECT explain_analyze('SELECT count(*), sum(id) FROM t');
+
+-- A cursor, or a fetch of some rows, does not enter parallel mode, and writes
+-- nothing, although the plan could.
+UPDATE t SET id = id WHERE id <= 10;
+SELECT pg_dirty_local_buffers() AS dirty \gset
+BEGIN;
+DECLARE c CURSOR FOR SELECT count(*), sum(id) FROM t;
+FETCH ALL FROM c;
+COMMIT;
+DO $$
+DECLARE
+	r record;
+BEGIN
+	FOR r IN SELECT id FROM t LOOP
+		EXIT;
+	END LOOP;
+END $$;
+-- EXPLAIN without ANALYZE does not either.
+EXPLAIN (COSTS OFF) SELECT count(*), sum(id) FROM t;
+SELECT pg_dirty_local_buffers() = :dirty AS nothing_written;
+
+-- Neither does a statement whose parallel plan has no temporary table.
+CREATE TABLE permanent AS SELECT * FROM t;
+ANALYZE permanent;
+EXPLAIN (COSTS OFF) SELECT count(*), sum(id) FROM permanent;
+SELECT count(*), sum(id) FROM permanent;
+SELECT pg_dirty_local_buffers() = :dirty AS nothing_written;
+DROP TABLE permanent;
+
+-- The planner's numbers.
+SELECT pg_flush_local_buffers() > 0 AS clean;
+UPDATE t SET id = id WHERE id <= 10;
+SET temp_parallel.write_temp_page_cost = 7;
+CREATE FUNCTION flush_plan(query text) RETURNS json LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	plan := plan->0->'Plan';
+	WHILE plan IS NOT NULL AND
+		plan->>'Custom Plan Provider' IS DISTINCT FROM 'TempFlush'
+	LOOP
+		plan := plan->'Plans'->0;
+	END LOOP;
+	RETURN plan;
+END $$;
+SELECT (plan->>'Planned Flush Cost')::float8 =
+       7 * (plan->>'Planned Dirtied Buffers')::int AS cost,
+       (plan->>'Planned Flush Cost')::float8 = pg_temp_flush_cost('t') AS same,
+       (plan->>'Planned Allocated Buffers')::int = pg_allocated_local_buffers() AS allocated,
+       (plan->>'Planned Dirtied Buffers')::int >= 10 AS dirtied
+  FROM flush_plan('SELECT count(*) FROM t') plan;
+
+-- A table joined with itself is flushed, and charged, once.
+SELECT (plan->>'Planned Flush Cost')::float8 = pg_temp_flush_cost('t') AS once
+  FROM flush_plan('SELECT count(*) FROM t a JOIN t b USING (id)') plan;
+-- Two tables are charged together, looking at the pool once.
+SET temp_parallel.buffer_scan_cost = 1;
+SELECT (plan->>'Planned Flush Cost')::float8 =
+       pg_temp_flush_cost('t') + pg_temp_flush_cost('other')
+       - pg_allocated_local_buffers() AS together
+  FROM flush_plan('SELECT count(*) FROM t JOIN other USING (id)') plan;
+RESET temp_parallel.buffer_scan_cost;
+SET temp_parallel.write_temp_page_cost = 0;
+
+-- A tablespace with its own seq_page_cost is charged in that proportion.
+SET allow_in_place_tablespaces = on;
+CREATE TABLESPACE regress_temp_parallel_slow LOCATION '' WITH (seq_page_cost = 3);
+CREATE TEMP TABLE slow TABLESPACE regress_temp_parallel_slow AS SELECT * FROM t;
+SET temp_parallel.buffer_scan_cost = 0;
+SET temp_parallel.write_temp_page_cost = 1;
+SELECT pg_temp_flush_cost('slow') AS slow \gset cost_
+SET seq_page_cost = 3;
+SELECT pg_temp_flush_cost('slow') * 3 = :cost_slow AS three_times;
+RESET seq_page_cost;
+SET temp_parallel.write_temp_page_cost = 0;
+SELECT count(*) AS flushed FROM explain_analyze('SELECT count(*), sum(id) FROM slow') line
+ WHERE line ~ 'TempFlush';
+SELECT count(*), sum(id) FROM slow;
+DROP TABLE slow;
+DROP TABLESPACE regress_temp_parallel_slow;
+
+-- EXPLAIN's other formats name the same things.
+SELECT string_agg(key, ', ' ORDER BY key COLLATE "C") AS json
+  FROM json_object_keys(flush_plan('SELECT count(*) FROM t')) key
+ WHERE key ~ 'Flush|Planned';
+CREATE FUNCTION format_lines(format text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	output text;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, FORMAT ' || format || ') SELECT count(*) FROM t' INTO output;
+	RETURN QUERY SELECT regexp_replace(trim(line), '[0-9.]+', 'N')
+		FROM string_to_table(output, E'\n') line WHERE line ~ 'Flush|Planned-|Planned [DA]';
+END $$;
+SELECT format_lines('yaml');
+SELECT format_lines('xml');
+-- VERBOSE names the tables.
+SELECT line FROM explain_analyze('SELECT count(*) FROM t', ', VERBOSE') line WHERE line ~ 'Flushed Tables';
+
+-- A Gather that is started again launches workers, and so flushes, again. (The
+-- subquery is correlated above its Gather only.)
+CREATE TEMP TABLE outside AS SELECT g AS x FROM generate_series(1, 3) g;
+ANALYZE outside;
+SET enable_material = off;
+SET enable_memoize = off;
+SELECT explain_analyze('SELECT x, n FROM outside, LATERAL (SELECT count(*) AS n FROM t HAVING count(*) > x) s');
+SELECT x, n FROM outside, LATERAL (SELECT count(*) AS n FROM t HAVING count(*) > x) s ORDER BY x;
+
+DROP FUNCTION explain_analyze, flush_plan, format_lines;
+DROP TABLE t, other, outside;
+DROP EXTENSION temp_parallel;

@@ -1,0 +1,82 @@
+--
+-- The settings: their defaults and bounds, who may set them, what they do.
+--
+LOAD 'temp_parallel';
+
+SELECT name, setting, unit, context, vartype, min_val, max_val, boot_val
+  FROM pg_settings WHERE name LIKE 'temp\_parallel.%' ORDER BY name;
+
+-- The prefix is reserved: a misspelt setting is an error, not a placeholder.
+SET temp_parallel.enable = off;
+
+-- Out of range is PostgreSQL's usual error.
+SET temp_parallel.write_temp_page_cost = -1;
+SET temp_parallel.buffer_scan_cost = -0.01;
+SET temp_parallel.enabled = maybe;
+\set VERBOSITY sqlstate
+SET temp_parallel.worker_temp_buffers = 99;
+\set VERBOSITY default
+
+-- Units are those of temp_buffers.
+SET temp_parallel.worker_temp_buffers = '4MB';
+SHOW temp_parallel.worker_temp_buffers;
+
+-- Anybody may set them.
+CREATE ROLE regress_temp_parallel;
+SET ROLE regress_temp_parallel;
+SET temp_parallel.enabled = off;
+SET temp_parallel.write_temp_page_cost = 0;
+SET temp_parallel.buffer_scan_cost = 0;
+SET temp_parallel.worker_temp_buffers = 100;
+RESET ROLE;
+DROP ROLE regress_temp_parallel;
+RESET temp_parallel.enabled;
+RESET temp_parallel.write_temp_page_cost;
+RESET temp_parallel.buffer_scan_cost;
+RESET temp_parallel.worker_temp_buffers;
+
+-- EXPLAIN (SETTINGS) names those that differ from their defaults.
+SET temp_parallel.buffer_scan_cost = 0.5;
+EXPLAIN (COSTS OFF, SETTINGS) SELECT 1;
+RESET temp_parallel.buffer_scan_cost;
+
+SET max_parallel_workers_per_gather = 2;
+SET min_parallel_table_scan_size = 0;
+SET temp_buffers = '64MB';
+CREATE TEMP TABLE t AS SELECT g AS id FROM generate_series(1, 200000) g;
+ANALYZE t;
+
+-- Every page is dirty. The planner weighs the flush: at the default costs it
+-- is not worth it here, for a table this size ...
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
+
+-- ... for nothing, it is ...
+SET temp_parallel.write_temp_page_cost = 0;
+SET temp_parallel.buffer_scan_cost = 0;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
+
+-- ... looking at the buffers can be made dear, too ...
+SET temp_parallel.buffer_scan_cost = 100;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
+
+-- ... and off is off.
+SET temp_parallel.buffer_scan_cost = 0;
+SET temp_parallel.enabled = off;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
+RESET temp_parallel.enabled;
+
+-- Core's own switch works as for any table.
+SET max_parallel_workers_per_gather = 0;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
+SET max_parallel_workers_per_gather = 2;
+
+-- The charge for the flush is added to parallel_setup_cost while a statement
+-- is planned, and is gone afterwards, also after an error in the planner that
+-- comes when base relations have been charged.
+SET temp_parallel.write_temp_page_cost = 1;
+SELECT count(*) FROM t;
+SHOW parallel_setup_cost;
+SELECT count(*) FROM t a FULL JOIN t b ON a.id < b.id;
+SHOW parallel_setup_cost;
+
+DROP TABLE t;

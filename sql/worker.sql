@@ -1,0 +1,68 @@
+--
+-- Statements that start inside a worker.
+--
+LOAD 'temp_parallel';
+SET max_parallel_workers_per_gather = 2;
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET parallel_leader_participation = off;
+
+CREATE TEMP TABLE t AS SELECT g AS id FROM generate_series(1, 1000) g;
+CREATE TEMP TABLE other AS SELECT g AS id FROM generate_series(1, 1000) g;
+CREATE INDEX ON other (id);
+ANALYZE t;
+ANALYZE other;
+
+-- A function wrongly marked PARALLEL SAFE reads a temporary table: core's own
+-- error, with its SQLSTATE, although the worker may read tables by now.
+CREATE FUNCTION reads_other(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
+$$ BEGIN RETURN (SELECT count(*) FROM other WHERE id = i); END $$;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t WHERE reads_other(id) = 1;
+SELECT count(*) FROM t WHERE reads_other(id) = 1;
+\set VERBOSITY sqlstate
+SELECT count(*) FROM t WHERE reads_other(id) = 1;
+
+-- Also for the very table that the worker scans, whose pages it has.
+CREATE FUNCTION reads_t(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
+$$ DECLARE n bigint; BEGIN EXECUTE 'SELECT count(*) FROM t' INTO n; RETURN n; END $$;
+SELECT count(*) FROM t WHERE reads_t(id) = 1;
+
+-- A sequence, and a view over the table.
+CREATE TEMP SEQUENCE s;
+CREATE FUNCTION reads_sequence(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
+$$ BEGIN RETURN (SELECT last_value FROM s); END $$;
+SELECT count(*) FROM t WHERE reads_sequence(id) = 1;
+CREATE TEMP VIEW v AS SELECT id FROM other;
+CREATE FUNCTION reads_view(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
+$$ BEGIN RETURN (SELECT count(*) FROM v WHERE id = i); END $$;
+SELECT count(*) FROM t WHERE reads_view(id) = 1;
+\set VERBOSITY default
+
+-- A function that reads permanent tables is none of our business.
+CREATE FUNCTION reads_catalog(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
+$$ BEGIN RETURN (SELECT count(*) FROM pg_class WHERE relname = 'pg_class'); END $$;
+SELECT count(*) FROM t WHERE reads_catalog(id) = 1;
+
+-- A worker that reads no temporary table has no local buffers, and core's own
+-- check raises the error.
+CREATE TABLE permanent AS SELECT g AS id FROM generate_series(1, 1000) g;
+ALTER TABLE permanent SET (parallel_workers = 2);
+ANALYZE permanent;
+SELECT count(*) FROM permanent WHERE reads_other(id) = 1;
+
+-- In the leader the same function works, as in core: here its own rows keep it
+-- busy with a table that it may not read in workers.
+SET parallel_leader_participation = on;
+SELECT reads_other(id) FROM t WHERE id = 7;
+SET max_parallel_workers_per_gather = 0;
+SELECT count(*) FROM t WHERE reads_other(id) = 1;
+RESET max_parallel_workers_per_gather;
+
+-- The session is as good as before.
+SELECT count(*), sum(id) FROM t;
+
+DROP FUNCTION reads_other, reads_t, reads_sequence, reads_view, reads_catalog;
+DROP TABLE permanent, t;
+DROP TABLE other CASCADE;
+DROP SEQUENCE s;
