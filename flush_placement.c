@@ -75,17 +75,25 @@ insert_flush_node(Plan *gather, const TempFlushPlan *info, int plan_node_id)
 }
 
 /*
- * The flush node below gather, or NULL.
+ * The flush node of top, which is what a Gather has below it: the plan that its
+ * workers run.  NULL if there is none.
  */
 CustomScan *
-gather_flush_node(Plan *gather)
+find_flush_node(Plan *top)
 {
-	Plan	  **place = &gather->lefttree;
+	Plan	  **place = &top;
 	Plan	  **child;
 
 	while ((child = tuple_bound_child(*place)) != NULL)
 		place = child;
 	return is_temp_flush(*place) ? (CustomScan *) *place : NULL;
+}
+
+/* The flush node below gather, or NULL. */
+CustomScan *
+gather_flush_node(Plan *gather)
+{
+	return find_flush_node(gather->lefttree);
 }
 
 static void

@@ -263,3 +263,18 @@ plan_temp_tables(Plan *plan, List *rtable, List *subplans)
 	search_plan(plan, &search);
 	return search.relids;
 }
+
+/*
+ * The plan_ids of the subplans that plan runs, and that those run.  subplans
+ * are those of the statement.
+ */
+Bitmapset *
+plan_subplans(Plan *plan, List *rtable, List *subplans)
+{
+	PlanSearch	search = {0};
+
+	search.rtable = rtable;
+	search.subplans = subplans;
+	search_plan(plan, &search);
+	return search.seen;
+}

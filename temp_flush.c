@@ -7,7 +7,7 @@
  * in the callbacks that the leader runs before it launches workers, and only
  * when it does: a cursor, a partial fetch or a statement that the second look
  * left to the leader never comes there, and nothing is written for it.  In a
- * worker, the node opens the door to the tables.
+ * worker, a plan with the node in it opens the door to the tables.
  *
  * The invariant: when a worker starts, every page of every table that it may
  * read is in the table's files as the leader sees it.
@@ -30,7 +30,6 @@ typedef struct TempFlushState
 {
 	CustomScanState css;
 	TempFlushPlan plan;
-	List	   *readonly;		/* in a worker: relations made read-only */
 	PlanState  *gather;			/* in the leader: the node that launches */
 	bool		launched;		/* a launch that is not counted yet */
 	int64		written;		/* pages, by all launches of this execution */
@@ -46,10 +45,13 @@ static Size temp_flush_estimate_dsm(CustomScanState *css,
 									ParallelContext *pcxt);
 static void temp_flush_before_launch(CustomScanState *css,
 									 ParallelContext *pcxt, void *coordinate);
-static void temp_flush_in_worker(CustomScanState *css, shm_toc *toc,
-								 void *coordinate);
+static void temp_flush_initialize_worker(CustomScanState *css, shm_toc *toc,
+										 void *coordinate);
 static void temp_flush_explain(CustomScanState *css, List *ancestors,
 							   ExplainState *es);
+
+/* in a worker: relations made read-only */
+static List *worker_relations = NIL;
 
 static const CustomScanMethods plan_methods = {
 	.CustomName = "TempFlush",
@@ -65,7 +67,7 @@ static const CustomExecMethods exec_methods = {
 	.EstimateDSMCustomScan = temp_flush_estimate_dsm,
 	.InitializeDSMCustomScan = temp_flush_before_launch,
 	.ReInitializeDSMCustomScan = temp_flush_before_launch,
-	.InitializeWorkerCustomScan = temp_flush_in_worker,
+	.InitializeWorkerCustomScan = temp_flush_initialize_worker,
 	.ExplainCustomScan = temp_flush_explain,
 };
 
@@ -230,12 +232,10 @@ temp_flush_rescan(CustomScanState *css)
 static void
 temp_flush_end(CustomScanState *css)
 {
-	TempFlushState *state = (TempFlushState *) css;
-
-	count_launched_workers(state);
+	count_launched_workers((TempFlushState *) css);
 	ExecEndNode(outerPlanState(css));
-	readonly_end_in_worker(state->readonly);
-	state->readonly = NIL;
+	readonly_end_in_worker(worker_relations);
+	worker_relations = NIL;
 }
 
 /* ----------
@@ -276,7 +276,10 @@ check_all_found(PlanState *ps, TempFlushState *state)
 	return planstate_tree_walker(ps, check_all_found, state);
 }
 
-/* Tell every flush node below ps its Gather; the last one above ps is gather. */
+/*
+ * Tell every flush node below ps its Gather; gather is the nearest one above
+ * ps.
+ */
 static bool
 find_gather(PlanState *ps, void *gather)
 {
@@ -345,15 +348,54 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 }
 
 /*
- * In a worker, before it reads anything.
+ * A worker is sent every subplan of the statement that is parallel safe, and
+ * initializes them all, also those that only the leader runs.  Take these out,
+ * as the server does with unsafe ones: the tables that they read are not
+ * flushed, and some index access methods read a page of the index when a scan
+ * is initialized.  stmt is the worker's own copy.
  */
 static void
-temp_flush_in_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
+leave_out_other_subplans(PlannedStmt *stmt)
 {
-	TempFlushState *state = (TempFlushState *) css;
+	Bitmapset  *own = plan_subplans(stmt->planTree, stmt->rtable,
+									stmt->subplans);
+	int			plan_id = 0;
+	ListCell   *lc;
 
-	state->readonly = readonly_begin_in_worker(state->plan.relids);
-	worker_open_local_buffers(linitial(state->readonly));
+	foreach(lc, stmt->subplans)
+	{
+		if (!bms_is_member(++plan_id, own))
+			lfirst(lc) = NULL;
+	}
+}
+
+/*
+ * In a worker, before its plan is initialized: BRIN, SP-GiST and bloom read a
+ * page of their index as soon as a scan begins, and subplans begin theirs
+ * before the plan that has the node.  Does nothing in the leader, or if the
+ * plan has no flush node.
+ */
+void
+temp_flush_enter_worker(PlannedStmt *stmt)
+{
+	CustomScan *flush;
+
+	if (!IsParallelWorker())
+		return;
+	flush = find_flush_node(stmt->planTree);
+	if (flush == NULL)
+		return;
+	leave_out_other_subplans(stmt);
+	worker_relations = readonly_begin_in_worker(temp_flush_plan(flush).relids);
+	worker_open_local_buffers(linitial(worker_relations));
+}
+
+static void
+temp_flush_initialize_worker(CustomScanState *css, shm_toc *toc,
+							 void *coordinate)
+{
+	/* temp_flush_enter_worker() has been here */
+	Assert(worker_relations != NIL);
 }
 
 /* ----------

@@ -95,6 +95,7 @@ extern void add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel,
 /* plan_tables.c: which temporary tables a finished plan reads */
 extern List *plan_children(Plan *plan);
 extern List *plan_temp_tables(Plan *plan, List *rtable, List *subplans);
+extern Bitmapset *plan_subplans(Plan *plan, List *rtable, List *subplans);
 extern bool is_gather(Plan *plan);
 
 /* flush_placement.c: the flush node's place in a finished plan */
@@ -110,7 +111,9 @@ typedef struct TempFlushPlan
 extern void temp_flush_register(void);
 extern CustomScan *make_temp_flush(Plan *child, const TempFlushPlan *info,
 								   int plan_node_id);
+extern CustomScan *find_flush_node(Plan *top);
 extern CustomScan *gather_flush_node(Plan *gather);
+extern void temp_flush_enter_worker(PlannedStmt *stmt);
 extern bool is_temp_flush(Plan *plan);
 extern void temp_flush_find_gathers(PlanState *root);
 extern TempFlushPlan temp_flush_plan(CustomScan *cscan);

@@ -122,7 +122,9 @@ SET temp_parallel.write_temp_page_cost = 0;
 -- A tablespace with its own seq_page_cost is charged in that proportion.
 SET allow_in_place_tablespaces = on;
 CREATE TABLESPACE regress_temp_parallel_slow LOCATION '' WITH (seq_page_cost = 3);
-CREATE TEMP TABLE slow TABLESPACE regress_temp_parallel_slow AS SELECT * FROM t;
+CREATE TEMP TABLE slow (LIKE t INCLUDING STORAGE) TABLESPACE regress_temp_parallel_slow;
+INSERT INTO slow SELECT * FROM t;
+ANALYZE slow;
 SET temp_parallel.buffer_scan_cost = 0;
 SET temp_parallel.write_temp_page_cost = 1;
 SELECT pg_temp_flush_cost('slow') AS slow \gset cost_

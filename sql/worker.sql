@@ -2,6 +2,7 @@
 -- Statements that start inside a worker.
 --
 LOAD 'temp_parallel';
+\set SHOW_CONTEXT never
 SET max_parallel_workers_per_gather = 2;
 SET min_parallel_table_scan_size = 0;
 SET parallel_setup_cost = 0;
