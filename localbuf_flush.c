@@ -25,7 +25,8 @@
 /* Blocks to write with one call: 128 kB, the server's io_combine_limit. */
 #define FLUSH_BATCH		16
 
-static int
+/* For qsort() and bsearch(): an order of locators, no matter which. */
+int
 compare_locators(const void *a, const void *b)
 {
 	return memcmp(a, b, sizeof(RelFileLocator));

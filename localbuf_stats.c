@@ -80,3 +80,16 @@ localbuf_stats_relation(LocalBufStats *stats, Relation rel)
 	return hash_search(stats->relations, &RelationFileLocator(rel), HASH_FIND,
 					   NULL);
 }
+
+/*
+ * Is buffer i of the pool pinned?  By this session's code, which core counts
+ * in LocalRefCount, or by a read that is under way (from 18 on), which it
+ * counts in the state word alone.
+ */
+bool
+local_buffer_is_pinned(int i)
+{
+	BufferState state = LocalBufferStateRead(GetLocalBufferDescriptor(i));
+
+	return LocalRefCount[i] != 0 || BUF_STATE_GET_REFCOUNT(state) != 0;
+}

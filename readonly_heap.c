@@ -81,6 +81,7 @@ drop_hints(Buffer buffer, bool may_be_dropped)
 
 	/* MarkLocalBufferDirty() counted it, for EXPLAIN (BUFFERS) */
 	pgBufferUsage.local_blks_dirtied--;
+	session_stats.hints_dropped++;
 }
 
 /* ----------

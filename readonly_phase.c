@@ -109,6 +109,13 @@ table_is_readonly(Oid relid)
 	return false;
 }
 
+/* Is any table in a phase now? */
+bool
+readonly_phase_active(void)
+{
+	return phases != NULL;
+}
+
 /*
  * A rebuilt descriptor has heap's routine.  Called after the rebuild; relid is
  * InvalidOid when all of them may have been rebuilt.
@@ -218,7 +225,10 @@ run_with_readonly_tables(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	if (relids == NIL)
 		run_executor(next, EXECUTOR_RUN_PASS);
 	else
+	{
+		temp_flush_find_gathers(queryDesc->planstate);
 		run_in_phase(relids, next, EXECUTOR_RUN_PASS);
+	}
 }
 
 /* ----------

@@ -169,4 +169,5 @@ take_second_look(QueryDesc *queryDesc)
 	*copy = *stmt;
 	copy->parallelModeNeeded = false;
 	queryDesc->plannedstmt = copy;
+	session_stats.left_to_leader++;
 }

@@ -30,6 +30,8 @@ typedef struct TempFlushState
 {
 	CustomScanState css;
 	TempFlushPlan plan;
+	PlanState  *gather;			/* in the leader: the node that launches */
+	bool		launched;		/* a launch that is not counted yet */
 	int64		written;		/* pages, by all launches of this execution */
 	double		time;			/* milliseconds it took */
 } TempFlushState;
@@ -162,6 +164,23 @@ temp_flush_plan(CustomScan *cscan)
  * ----------
  */
 
+/*
+ * Count the workers of the last launch, which the Gather knows until its next
+ * one, and after that until it ends.
+ */
+static void
+count_launched_workers(TempFlushState *state)
+{
+	PlanState  *gather = state->gather;
+
+	if (!state->launched || gather == NULL)
+		return;
+	state->launched = false;
+	session_stats.workers_launched += IsA(gather, GatherState) ?
+		((GatherState *) gather)->nworkers_launched :
+		((GatherMergeState *) gather)->nworkers_launched;
+}
+
 static Node *
 temp_flush_create_state(CustomScan *cscan)
 {
@@ -213,6 +232,7 @@ temp_flush_rescan(CustomScanState *css)
 static void
 temp_flush_end(CustomScanState *css)
 {
+	count_launched_workers((TempFlushState *) css);
 	ExecEndNode(outerPlanState(css));
 	readonly_end_in_worker(worker_relations);
 	worker_relations = NIL;
@@ -256,6 +276,30 @@ check_all_found(PlanState *ps, TempFlushState *state)
 	return planstate_tree_walker(ps, check_all_found, state);
 }
 
+/*
+ * Tell every flush node below ps its Gather; gather is the nearest one above
+ * ps.
+ */
+static bool
+find_gather(PlanState *ps, void *gather)
+{
+	if (IsA(ps, GatherState) || IsA(ps, GatherMergeState))
+		gather = ps;
+	else if (is_temp_flush(ps->plan))
+		((TempFlushState *) ps)->gather = gather;
+	return planstate_tree_walker(ps, find_gather, gather);
+}
+
+/*
+ * Tell every flush node of a plan that is about to run which Gather launches
+ * its workers.  Without that nothing but their number remains unknown.
+ */
+void
+temp_flush_find_gathers(PlanState *root)
+{
+	(void) find_gather(root, NULL);
+}
+
 static Size
 temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 {
@@ -273,9 +317,11 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	List	   *relations = NIL;
 	instr_time	start;
 	instr_time	elapsed;
+	int64		written;
 	ListCell   *lc;
 
 	(void) check_all_found(&css->ss.ps, state);
+	count_launched_workers(state);
 
 	INSTR_TIME_SET_CURRENT(start);
 	foreach(lc, state->plan.relids)
@@ -287,12 +333,18 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 								temp_family_open(lfirst_oid(lc),
 												 AccessShareLock));
 	}
-	state->written += flush_local_buffers_of(relations);
+	written = flush_local_buffers_of(relations);
 	temp_family_close(relations, NoLock);
 
 	INSTR_TIME_SET_CURRENT(elapsed);
 	INSTR_TIME_SUBTRACT(elapsed, start);
+	state->written += written;
 	state->time += INSTR_TIME_GET_MILLISEC(elapsed);
+	state->launched = true;
+
+	session_stats.flushes++;
+	session_stats.pages_flushed += written;
+	session_stats.flush_time += INSTR_TIME_GET_MILLISEC(elapsed);
 }
 
 /*

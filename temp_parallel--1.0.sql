@@ -34,3 +34,128 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION pg_temp_flush_cost(regclass) IS
 'planner cost of flushing a temporary table with its indexes and TOAST table, or all local buffers';
+
+-- looking into the pool
+
+CREATE FUNCTION pg_local_buffers_pages(
+	OUT bufferid integer,
+	OUT relfilenode oid,
+	OUT reltablespace oid,
+	OUT reldatabase oid,
+	OUT relforknumber smallint,
+	OUT relblocknumber bigint,
+	OUT isdirty boolean,
+	OUT usagecount smallint,
+	OUT pins integer)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pg_local_buffers_pages'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION pg_local_buffers_pages() IS
+'local buffers of this session, for the view pg_local_buffers';
+
+CREATE VIEW pg_local_buffers AS
+SELECT * FROM pg_local_buffers_pages();
+
+COMMENT ON VIEW pg_local_buffers IS
+'local buffers of this session, one row each; nulls where a buffer holds no page';
+COMMENT ON COLUMN pg_local_buffers.bufferid IS
+'number of the buffer, from 1 to temp_buffers';
+COMMENT ON COLUMN pg_local_buffers.pins IS
+'pins that this session holds on the buffer';
+
+GRANT SELECT ON pg_local_buffers TO PUBLIC;
+
+CREATE FUNCTION pg_local_buffers_summary(
+	OUT buffers_used integer,
+	OUT buffers_unused integer,
+	OUT buffers_dirty integer,
+	OUT buffers_pinned integer,
+	OUT usagecount_avg float8,
+	OUT buffers_allocated integer)
+RETURNS record
+AS 'MODULE_PATHNAME', 'pg_local_buffers_summary'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION pg_local_buffers_summary() IS
+'how many local buffers of this session hold a page, do not, are dirty, are pinned, have storage';
+
+CREATE FUNCTION pg_local_buffers_relations(
+	OUT "table" regclass,
+	OUT relation regclass,
+	OUT kind text,
+	OUT fork text,
+	OUT allocated integer,
+	OUT dirty integer,
+	OUT pinned integer)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pg_local_buffers_relations'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION pg_local_buffers_relations() IS
+'pages in local buffers by table, relation (itself, index, TOAST table, TOAST index) and fork';
+
+-- writing, evicting, reading, dirtying
+
+CREATE FUNCTION pg_flush_local_buffers(relation regclass)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'pg_flush_local_buffers_relation'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION pg_flush_local_buffers(regclass) IS
+'write the dirty local buffers of a temporary table, its indexes and its TOAST table, return the number of pages written';
+
+CREATE FUNCTION pg_evict_local_buffers(
+	relation regclass DEFAULT NULL,
+	OUT buffers_evicted integer,
+	OUT buffers_flushed integer,
+	OUT buffers_skipped integer)
+RETURNS record
+AS 'MODULE_PATHNAME', 'pg_evict_local_buffers'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION pg_evict_local_buffers(regclass) IS
+'write a temporary table, its indexes and its TOAST table, or all that the caller owns, out of local buffers; pinned pages are skipped, and so is what belongs to others';
+
+CREATE FUNCTION pg_read_temp_relation(relation regclass, randomize boolean DEFAULT false)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'pg_read_temp_relation'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION pg_read_temp_relation(regclass, boolean) IS
+'read all blocks of a temporary table into local buffers, in order or in random order, return their number';
+
+CREATE FUNCTION pg_temp_buffers_dirty(relation regclass)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'pg_temp_buffers_dirty'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION pg_temp_buffers_dirty(regclass) IS
+'mark all pages of a temporary table that are in local buffers as dirty, return their number';
+
+CREATE FUNCTION pg_temp_os_cache_evict(
+	relation regclass,
+	OUT pages bigint,
+	OUT still_cached bigint)
+RETURNS record
+AS 'MODULE_PATHNAME', 'pg_temp_os_cache_evict'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION pg_temp_os_cache_evict(regclass) IS
+'evict a temporary table from local buffers, and ask the kernel to drop its files from the page cache: advice, which it may ignore; still_cached is its own account, null where it gives none';
+
+-- what it has cost so far
+
+CREATE FUNCTION temp_parallel_stats(
+	OUT flushes bigint,
+	OUT pages_flushed bigint,
+	OUT flush_time float8,
+	OUT workers_launched bigint,
+	OUT hints_dropped bigint,
+	OUT plans_left_to_leader bigint)
+RETURNS record
+AS 'MODULE_PATHNAME', 'temp_parallel_stats'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION temp_parallel_stats() IS
+'this session''s flushes before launches of workers, the pages and milliseconds they took, workers launched after them, pages whose hints the leader dropped, and statements whose parallel plan the leader ran alone';

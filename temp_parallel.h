@@ -12,6 +12,7 @@
 
 #include "postgres.h"
 
+#include "fmgr.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 #include "nodes/plannodes.h"
@@ -31,6 +32,19 @@ extern bool is_session_temp_table(Oid relid);
 extern List *temp_family_open(Oid relid, LOCKMODE lockmode);
 extern void temp_family_close(List *family, LOCKMODE lockmode);
 
+/* temp_relations.c: whose pages are in the pool? */
+typedef struct TempRelation
+{
+	RelFileLocator locator;		/* hash key */
+	Oid			relid;
+	Oid			owner;
+	Oid			table;			/* that it hangs on; itself, if a table */
+	char		relkind;
+	bool		of_toast;		/* TOAST table, or that one's index */
+} TempRelation;
+
+extern HTAB *session_temp_relations(void);
+
 /* localbuf_stats.c: counting the pool */
 typedef struct LocalBufCount
 {
@@ -49,6 +63,7 @@ typedef struct LocalBufStats
 extern LocalBufStats *localbuf_stats_collect(void);
 extern LocalBufCount *localbuf_stats_relation(LocalBufStats *stats,
 											  Relation rel);
+extern bool local_buffer_is_pinned(int i);
 
 /* flush_cost.c: the cost model */
 typedef struct FlushCost
@@ -100,9 +115,11 @@ extern CustomScan *find_flush_node(Plan *top);
 extern CustomScan *gather_flush_node(Plan *gather);
 extern void temp_flush_enter_worker(PlannedStmt *stmt);
 extern bool is_temp_flush(Plan *plan);
+extern void temp_flush_find_gathers(PlanState *root);
 extern TempFlushPlan temp_flush_plan(CustomScan *cscan);
 
 /* localbuf_flush.c: writing dirty local buffers */
+extern int	compare_locators(const void *a, const void *b);
 extern int64 flush_local_buffers(const RelFileLocator *locators, int nlocators);
 extern int64 flush_local_buffers_of(List *relations);
 
@@ -113,6 +130,7 @@ extern void take_second_look(QueryDesc *queryDesc);
 extern void run_with_readonly_tables(ExecutorRun_hook_type next,
 									 EXECUTOR_RUN_ARGS);
 extern bool table_is_readonly(Oid relid);
+extern bool readonly_phase_active(void);
 extern List *readonly_begin_in_worker(List *relids);
 extern void readonly_end_in_worker(List *relations);
 extern void readonly_relcache_callback(Datum arg, Oid relid);
@@ -124,5 +142,42 @@ extern const TableAmRoutine *readonly_heap_routine(void);
 extern void worker_open_local_buffers(Relation rel);
 extern void worker_refuse_statement(List *rtable);
 extern void worker_refuse_query(Query *query);
+
+/* func_checks.c: what SQL functions ask of their caller */
+typedef enum TempTableAccess
+{
+	MAY_READ_TABLE,				/* SELECT */
+	MUST_OWN_TABLE
+} TempTableAccess;
+
+extern void refuse_in_worker(void);
+extern void refuse_while_workers_read(const char *function);
+extern Oid	temp_table_argument(FunctionCallInfo fcinfo, int argno,
+								TempTableAccess access);
+
+/* localbuf_evict.c: pages out of the pool */
+typedef struct LocalBufEviction
+{
+	int			evicted;		/* pages taken out of the pool */
+	int			flushed;		/* pages written */
+	int			skipped;		/* pages that stay */
+} LocalBufEviction;
+
+extern LocalBufEviction evict_local_buffers(RelFileLocator *locators,
+											int nlocators);
+extern LocalBufEviction evict_local_buffers_of_table(Oid relid);
+
+/* session_stats.c: what it has cost so far */
+typedef struct SessionStats
+{
+	int64		flushes;		/* before a launch of workers */
+	int64		pages_flushed;	/* by these */
+	double		flush_time;		/* milliseconds they took */
+	int64		workers_launched;	/* for plans with a flush node */
+	int64		hints_dropped;	/* pages, in the leader */
+	int64		left_to_leader; /* statements, by the second look */
+} SessionStats;
+
+extern SessionStats session_stats;
 
 #endif							/* TEMP_PARALLEL_H */

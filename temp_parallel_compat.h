@@ -15,6 +15,7 @@
 #include "access/heapam.h"
 #include "access/parallel.h"
 #include "access/valid.h"
+#include "catalog/pg_class.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
 #include "optimizer/pathnode.h"
@@ -24,6 +25,7 @@
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
 #include "storage/smgr.h"
+#include "utils/acl.h"
 #include "utils/rel.h"
 
 #if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
@@ -62,6 +64,8 @@ typedef Oid RelFileNumber;
 #define RelationFileLocator(rel)	((rel)->rd_node)
 #define RelFileLocatorNumber(l)		((l).relNode)
 #define RelFileLocatorSpc(l)		((l).spcNode)
+#define RelFileLocatorDb(l)			((l).dbNode)
+#define DropRelationAllLocalBuffers(l)	DropRelFileNodeAllLocalBuffers(l)
 
 static inline RelFileLocator
 BufTagGetRelFileLocator(const BufferTag *tag)
@@ -78,6 +82,7 @@ BufTagGetForkNum(const BufferTag *tag)
 #define RelationFileLocator(rel)	((rel)->rd_locator)
 #define RelFileLocatorNumber(l)		((l).relNumber)
 #define RelFileLocatorSpc(l)		((l).spcOid)
+#define RelFileLocatorDb(l)			((l).dbOid)
 #endif
 
 /*
@@ -107,6 +112,31 @@ smgrwrite_blocks(SMgrRelation reln, ForkNumber fork, BlockNumber block,
 #else
 	for (int i = 0; i < nblocks; i++)
 		smgrwrite(reln, fork, block + i, unconstify(void *, pages[i]), false);
+#endif
+}
+
+/*
+ * The path of a fork of a temporary relation of this session, less the number
+ * of the segment.  Allocated in the current memory context.
+ */
+static inline char *
+temp_relation_path(RelFileLocator locator, ForkNumber fork)
+{
+#if PG_VERSION_NUM >= 180000
+	return pstrdup(relpathbackend(locator, TempFilesOwner(), fork).str);
+#else
+	return relpathbackend(locator, TempFilesOwner(), fork);
+#endif
+}
+
+/* 16 has one function for the ownership of all kinds of objects. */
+static inline bool
+role_owns_relation(Oid relid, Oid roleid)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_ownercheck(RelationRelationId, relid, roleid);
+#else
+	return pg_class_ownercheck(relid, roleid);
 #endif
 }
 

@@ -1,0 +1,132 @@
+/*-------------------------------------------------------------------------
+ *
+ * func_checks.c
+ *	  What the SQL functions ask of their caller before they do anything.
+ *
+ * A function that takes a table asks, in this order: is it given, does it
+ * exist, is it a table, is it temporary, is it this session's, may the caller?
+ * Each answer has its own SQLSTATE, and a hint that says what would do.
+ *
+ * The invariant: nothing has been read, written or evicted when one of these
+ * raises an error.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "temp_parallel.h"
+
+#include "access/relation.h"
+#include "access/xact.h"
+#include "catalog/pg_class.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+/*
+ * For functions that look at the caller's pool: not in a worker, whose pool is
+ * another one.  Message and SQLSTATE are those of InitLocalBuffers().
+ */
+void
+refuse_in_worker(void)
+{
+	if (IsParallelWorker())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot access temporary tables during a parallel operation"),
+				 errhint("Mark the function that does so PARALLEL RESTRICTED or PARALLEL UNSAFE.")));
+}
+
+/*
+ * For functions that write or change pages of any table: not while workers
+ * read temporary tables, nor while the executor has them read-only.
+ */
+void
+refuse_while_workers_read(const char *function)
+{
+	/* message and SQLSTATE are those of PreventCommandIfParallelMode() */
+	if (IsInParallelMode())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot execute %s during a parallel operation",
+						function),
+				 errhint("Mark the function that does so PARALLEL UNSAFE.")));
+	if (readonly_phase_active())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("cannot execute %s while a parallel query reads temporary tables",
+						function),
+				 errhint("Call it in a statement of its own.")));
+}
+
+/* Raise an error unless the caller may do that to rel. */
+static void
+check_access(Relation rel, TempTableAccess access)
+{
+	Oid			relid = RelationGetRelid(rel);
+
+	if (access == MUST_OWN_TABLE)
+	{
+		if (!role_owns_relation(relid, GetUserId()))
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+					 errmsg("must be owner of table %s",
+							RelationGetRelationName(rel)),
+					 errhint("Only the owner of a temporary table may change what is buffered of it.")));
+	}
+	else
+	{
+		if (pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+					 errmsg("permission denied for table %s",
+							RelationGetRelationName(rel)),
+					 errhint("This needs the SELECT privilege on the table.")));
+	}
+}
+
+/*
+ * The table that argument argno names, if it is a temporary table of this
+ * session to which the caller has access; an error otherwise.  Takes
+ * AccessShareLock on it, and keeps that to the end of the transaction.
+ */
+Oid
+temp_table_argument(FunctionCallInfo fcinfo, int argno, TempTableAccess access)
+{
+	Oid			relid;
+	Relation	rel;
+
+	if (PG_ARGISNULL(argno))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("relation cannot be null"),
+				 errhint("Name a temporary table of this session.")));
+	relid = PG_GETARG_OID(argno);
+
+	rel = try_relation_open(relid, AccessShareLock);
+	if (rel == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation with OID %u does not exist", relid),
+				 errhint("Name a temporary table of this session.")));
+	if (rel->rd_rel->relkind != RELKIND_RELATION)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a table",
+						RelationGetRelationName(rel)),
+				 errhint("Name a temporary table; its indexes and its TOAST table are covered with it.")));
+	if (!RelationUsesLocalBuffers(rel))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a temporary table",
+						RelationGetRelationName(rel)),
+				 errhint("Only temporary tables are in local buffers.")));
+	if (RELATION_IS_OTHER_TEMP(rel))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary tables of other sessions"),
+				 errhint("Each session has local buffers of its own.")));
+	check_access(rel, access);
+	relation_close(rel, NoLock);
+	return relid;
+}

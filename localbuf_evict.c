@@ -1,0 +1,226 @@
+/*-------------------------------------------------------------------------
+ *
+ * localbuf_evict.c
+ *	  SQL functions that write temporary tables out, or out of the pool.
+ *
+ * The lookup table of local buffers is private to core's localbuf.c, and only
+ * core may take a page out of the pool, or the table would be left with an
+ * entry that leads to another page.  In all versions core does so with
+ * DropRelationAllLocalBuffers(), which drops dirty pages too and raises an
+ * error at a pinned one.  It steps over buffers without BM_TAG_VALID: so that
+ * flag is taken from those that must stay, for the duration of the call, and
+ * they keep their tags and their entries.
+ *
+ * The invariant: a page that is dropped is clean and unpinned; what is not is
+ * out of core's sight while it drops, and back in it on every way out.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "temp_parallel.h"
+
+#include "access/htup_details.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "nodes/pg_list.h"
+#include "utils/acl.h"
+#include "utils/hsearch.h"
+
+PG_FUNCTION_INFO_V1(pg_flush_local_buffers_relation);
+PG_FUNCTION_INFO_V1(pg_evict_local_buffers);
+
+/* Is the page in buffer i of the pool one that may be dropped? */
+static bool
+may_be_dropped(int i)
+{
+	BufferState state = LocalBufferStateRead(GetLocalBufferDescriptor(i));
+
+	return (state & BM_DIRTY) == 0 && !local_buffer_is_pinned(i);
+}
+
+/* Hide a buffer from core's loops over the pool, or show it again. */
+static void
+set_tag_valid(int i, bool valid)
+{
+	BufferDesc *buf = GetLocalBufferDescriptor(i);
+	BufferState state = LocalBufferStateRead(buf);
+
+	if (valid)
+		state |= BM_TAG_VALID;
+	else
+		state &= ~((BufferState) BM_TAG_VALID);
+	LocalBufferStateWrite(buf, state);
+}
+
+/*
+ * Drop the pages of relations, nlocators of them in ascending order, that are
+ * clean and unpinned.  Counts them, and those that stay.
+ */
+static void
+drop_clean_pages(const RelFileLocator *locators, int nlocators,
+				 LocalBufEviction *result)
+{
+	int		   *keep;
+	volatile int nkeep = 0;
+
+	if (NLocBuffer == 0)
+		return;
+
+	keep = palloc_extended((Size) NLocBuffer * sizeof(int), MCXT_ALLOC_HUGE);
+	for (int i = 0; i < NLocBuffer; i++)
+	{
+		BufferDesc *buf = GetLocalBufferDescriptor(i);
+		RelFileLocator locator;
+
+		if ((LocalBufferStateRead(buf) & BM_TAG_VALID) == 0)
+			continue;
+		locator = BufTagGetRelFileLocator(&buf->tag);
+		if (bsearch(&locator, locators, nlocators, sizeof(RelFileLocator),
+					compare_locators) == NULL)
+			continue;
+		if (may_be_dropped(i))
+			result->evicted++;
+		else
+			keep[nkeep++] = i;
+	}
+	result->skipped += nkeep;
+
+	/* nothing in here looks at the pool but the calls, nor can be cancelled */
+	PG_TRY();
+	{
+		for (int i = 0; i < nkeep; i++)
+			set_tag_valid(keep[i], false);
+		for (int i = 0; i < nlocators; i++)
+			DropRelationAllLocalBuffers(locators[i]);
+	}
+	PG_FINALLY();
+	{
+		for (int i = 0; i < nkeep; i++)
+			set_tag_valid(keep[i], true);
+	}
+	PG_END_TRY();
+	pfree(keep);
+}
+
+/*
+ * Write the dirty pages of relations, and drop those that are not pinned from
+ * the pool.  Sorts the locators.
+ */
+LocalBufEviction
+evict_local_buffers(RelFileLocator *locators, int nlocators)
+{
+	LocalBufEviction result = {0};
+
+	qsort(locators, nlocators, sizeof(RelFileLocator), compare_locators);
+	result.flushed = flush_local_buffers(locators, nlocators);
+	drop_clean_pages(locators, nlocators, &result);
+	return result;
+}
+
+/*
+ * The same for a table with its indexes and its TOAST table.
+ */
+LocalBufEviction
+evict_local_buffers_of_table(Oid relid)
+{
+	List	   *family = temp_family_open(relid, AccessShareLock);
+	RelFileLocator *locators = palloc(list_length(family) *
+									  sizeof(RelFileLocator));
+	int			n = 0;
+	ListCell   *lc;
+	LocalBufEviction result;
+
+	foreach(lc, family)
+		locators[n++] = RelationFileLocator((Relation) lfirst(lc));
+	result = evict_local_buffers(locators, n);
+	pfree(locators);
+	temp_family_close(family, AccessShareLock);
+	return result;
+}
+
+/*
+ * The same for all temporary relations that the caller owns.  What the pool
+ * holds of others stays, and is counted as skipped.
+ */
+static LocalBufEviction
+evict_owned_local_buffers(void)
+{
+	LocalBufStats *stats = localbuf_stats_collect();
+	HTAB	   *relations = session_temp_relations();
+	RelFileLocator *locators;
+	int			n = 0;
+	int			others = 0;
+	LocalBufEviction result;
+	HASH_SEQ_STATUS seq;
+	LocalBufCount *count;
+
+	locators = palloc((hash_get_num_entries(stats->relations) + 1) *
+					  sizeof(RelFileLocator));
+	hash_seq_init(&seq, stats->relations);
+	while ((count = hash_seq_search(&seq)) != NULL)
+	{
+		TempRelation *relation = hash_search(relations, &count->locator,
+											 HASH_FIND, NULL);
+
+		if (relation != NULL && has_privs_of_role(GetUserId(), relation->owner))
+			locators[n++] = count->locator;
+		else
+			others += count->allocated;
+	}
+	result = evict_local_buffers(locators, n);
+	result.skipped += others;
+	return result;
+}
+
+/*
+ * pg_flush_local_buffers(relation regclass) returns bigint
+ *
+ * Write the dirty pages of a temporary table, its indexes and its TOAST table;
+ * return their number.
+ */
+Datum
+pg_flush_local_buffers_relation(PG_FUNCTION_ARGS)
+{
+	Oid			relid;
+	List	   *family;
+	int64		written;
+
+	refuse_while_workers_read("pg_flush_local_buffers()");
+	relid = temp_table_argument(fcinfo, 0, MAY_READ_TABLE);
+	family = temp_family_open(relid, AccessShareLock);
+	written = flush_local_buffers_of(family);
+	temp_family_close(family, AccessShareLock);
+	PG_RETURN_INT64(written);
+}
+
+/*
+ * pg_evict_local_buffers(relation regclass default null) returns record
+ *
+ * Write the dirty pages of a temporary table, its indexes and its TOAST table,
+ * or of all that the caller owns, and take all pages that are not pinned out
+ * of the pool.
+ */
+Datum
+pg_evict_local_buffers(PG_FUNCTION_ARGS)
+{
+	TupleDesc	tupdesc;
+	LocalBufEviction result;
+	Datum		values[3];
+	bool		nulls[3] = {0};
+
+	refuse_while_workers_read("pg_evict_local_buffers()");
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+
+	if (PG_ARGISNULL(0))
+		result = evict_owned_local_buffers();
+	else
+		result = evict_local_buffers_of_table(temp_table_argument(fcinfo, 0,
+																  MUST_OWN_TABLE));
+
+	values[0] = Int32GetDatum(result.evicted);
+	values[1] = Int32GetDatum(result.flushed);
+	values[2] = Int32GetDatum(result.skipped);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
+													  values, nulls)));
+}

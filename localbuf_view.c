@@ -1,0 +1,242 @@
+/*-------------------------------------------------------------------------
+ *
+ * localbuf_view.c
+ *	  SQL functions that show the session's local buffers.
+ *
+ * In the manner of contrib/pg_buffercache, for the pool of the calling session.
+ * Each makes one walk over the descriptors; nothing is pinned, locked or
+ * changed, so that what is shown is the pool as the walk finds it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "temp_parallel.h"
+
+#include "catalog/pg_class.h"
+#include "common/relpath.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/hsearch.h"
+
+PG_FUNCTION_INFO_V1(pg_local_buffers_pages);
+PG_FUNCTION_INFO_V1(pg_local_buffers_summary);
+PG_FUNCTION_INFO_V1(pg_local_buffers_relations);
+
+/* What a fork of a relation has in the pool. */
+typedef struct ForkKey
+{
+	RelFileLocator locator;
+	ForkNumber	fork;
+} ForkKey;
+
+typedef struct ForkCount
+{
+	ForkKey		key;			/* hash key */
+	int			allocated;
+	int			dirty;
+	int			pinned;
+} ForkCount;
+
+/* Does a buffer with this state hold a page? */
+static bool
+holds_page(BufferState state)
+{
+	return (state & BM_VALID) != 0 && (state & BM_TAG_VALID) != 0;
+}
+
+/*
+ * pg_local_buffers_pages() returns setof record
+ *
+ * One row per buffer of the pool; of one that holds no page, only the number.
+ * No row before the session's first use of a temporary table.
+ */
+Datum
+pg_local_buffers_pages(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	refuse_in_worker();
+	InitMaterializedSRF(fcinfo, 0);
+
+	for (int i = 0; i < NLocBuffer; i++)
+	{
+		BufferDesc *buf = GetLocalBufferDescriptor(i);
+		BufferState state = LocalBufferStateRead(buf);
+		Datum		values[9] = {0};
+		bool		nulls[9];
+
+		CHECK_FOR_INTERRUPTS();
+
+		memset(nulls, true, sizeof(nulls));
+		values[0] = Int32GetDatum(i + 1);
+		nulls[0] = false;
+		if (holds_page(state))
+		{
+			RelFileLocator locator = BufTagGetRelFileLocator(&buf->tag);
+
+			values[1] = ObjectIdGetDatum(RelFileLocatorNumber(locator));
+			values[2] = ObjectIdGetDatum(RelFileLocatorSpc(locator));
+			values[3] = ObjectIdGetDatum(RelFileLocatorDb(locator));
+			values[4] = Int16GetDatum((int16) BufTagGetForkNum(&buf->tag));
+			values[5] = Int64GetDatum((int64) buf->tag.blockNum);
+			values[6] = BoolGetDatum((state & BM_DIRTY) != 0);
+			values[7] = Int16GetDatum((int16) BUF_STATE_GET_USAGECOUNT(state));
+			values[8] = Int32GetDatum(LocalRefCount[i]);
+			memset(nulls, false, sizeof(nulls));
+		}
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+/*
+ * pg_local_buffers_summary() returns record
+ *
+ * The numbers of buffers that hold a page, do not, are dirty, are pinned and
+ * have storage; and the mean usage count of those that hold a page.
+ */
+Datum
+pg_local_buffers_summary(PG_FUNCTION_ARGS)
+{
+	TupleDesc	tupdesc;
+	Datum		values[6];
+	bool		nulls[6] = {0};
+	int			used = 0;
+	int			dirty = 0;
+	int			pinned = 0;
+	int			allocated = 0;
+	int64		usagecount = 0;
+
+	refuse_in_worker();
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+
+	for (int i = 0; i < NLocBuffer; i++)
+	{
+		BufferState state = LocalBufferStateRead(GetLocalBufferDescriptor(i));
+
+		CHECK_FOR_INTERRUPTS();
+
+		if (LocalBufferBlockPointers[i] != NULL)
+			allocated++;
+		if (local_buffer_is_pinned(i))
+			pinned++;
+		if (!holds_page(state))
+			continue;
+		used++;
+		usagecount += BUF_STATE_GET_USAGECOUNT(state);
+		if (state & BM_DIRTY)
+			dirty++;
+	}
+
+	values[0] = Int32GetDatum(used);
+	values[1] = Int32GetDatum(NLocBuffer - used);
+	values[2] = Int32GetDatum(dirty);
+	values[3] = Int32GetDatum(pinned);
+	values[4] = Float8GetDatum(used == 0 ? 0 : (double) usagecount / used);
+	nulls[4] = used == 0;
+	values[5] = Int32GetDatum(allocated);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
+													  values, nulls)));
+}
+
+/* Count the pool's pages by fork: a hash of ForkCount. */
+static HTAB *
+count_by_fork(void)
+{
+	HASHCTL		ctl;
+	HTAB	   *forks;
+
+	ctl.keysize = sizeof(ForkKey);
+	ctl.entrysize = sizeof(ForkCount);
+	ctl.hcxt = CurrentMemoryContext;
+	forks = hash_create("local buffers by fork", 64, &ctl,
+						HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+
+	for (int i = 0; i < NLocBuffer; i++)
+	{
+		BufferDesc *buf = GetLocalBufferDescriptor(i);
+		BufferState state = LocalBufferStateRead(buf);
+		ForkCount  *count;
+		ForkKey		key;
+		bool		found;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!holds_page(state))
+			continue;
+
+		memset(&key, 0, sizeof(key));
+		key.locator = BufTagGetRelFileLocator(&buf->tag);
+		key.fork = BufTagGetForkNum(&buf->tag);
+		count = hash_search(forks, &key, HASH_ENTER, &found);
+		if (!found)
+			count->allocated = count->dirty = count->pinned = 0;
+		count->allocated++;
+		if (state & BM_DIRTY)
+			count->dirty++;
+		if (local_buffer_is_pinned(i))
+			count->pinned++;
+	}
+	return forks;
+}
+
+/* What the relation is to its table. */
+static const char *
+kind_of_relation(const TempRelation *relation)
+{
+	switch (relation->relkind)
+	{
+		case RELKIND_INDEX:
+			return relation->of_toast ? "TOAST index" : "index";
+		case RELKIND_TOASTVALUE:
+			return "TOAST table";
+		case RELKIND_SEQUENCE:
+			return "sequence";
+		default:
+			return "table";
+	}
+}
+
+/*
+ * pg_local_buffers_relations() returns setof record
+ *
+ * One row per relation and fork that has pages in the pool.  Pages of a file
+ * that the running transaction has dropped have no relation: NULL.
+ */
+Datum
+pg_local_buffers_relations(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	HTAB	   *relations;
+	HASH_SEQ_STATUS seq;
+	ForkCount  *count;
+
+	refuse_in_worker();
+	InitMaterializedSRF(fcinfo, 0);
+
+	relations = session_temp_relations();
+	hash_seq_init(&seq, count_by_fork());
+	while ((count = hash_seq_search(&seq)) != NULL)
+	{
+		TempRelation *relation = hash_search(relations, &count->key.locator,
+											 HASH_FIND, NULL);
+		Datum		values[7] = {0};
+		bool		nulls[7] = {0};
+
+		if (relation != NULL)
+		{
+			values[0] = ObjectIdGetDatum(relation->table);
+			values[1] = ObjectIdGetDatum(relation->relid);
+			values[2] = CStringGetTextDatum(kind_of_relation(relation));
+		}
+		else
+			nulls[0] = nulls[1] = nulls[2] = true;
+		values[3] = CStringGetTextDatum(forkNames[count->key.fork]);
+		values[4] = Int32GetDatum(count->allocated);
+		values[5] = Int32GetDatum(count->dirty);
+		values[6] = Int32GetDatum(count->pinned);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}

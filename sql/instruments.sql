@@ -1,0 +1,267 @@
+--
+-- The instruments: looking into local buffers, filling and emptying them.
+--
+CREATE EXTENSION temp_parallel;
+LOAD 'temp_parallel';
+SET temp_buffers = '8MB';
+
+-- What EXPLAIN (ANALYZE, BUFFERS) says of local buffers, and only that: the
+-- rest differs between versions.
+CREATE FUNCTION explain_local(statement text) RETURNS SETOF text
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE
+		'EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || statement
+	LOOP
+		line := substring(line FROM 'local [a-z0-9 =]+');
+		IF line IS NOT NULL THEN
+			RETURN NEXT line;
+		END IF;
+	END LOOP;
+END
+$$;
+
+-- nothing there yet
+SELECT count(*) FROM pg_local_buffers;
+SELECT * FROM pg_local_buffers_summary();
+SELECT count(*) FROM pg_local_buffers_relations();
+SELECT * FROM pg_evict_local_buffers();
+SELECT pg_flush_local_buffers(), pg_allocated_local_buffers(), pg_dirty_local_buffers();
+
+-- 100 pages of 58 rows
+CREATE TEMP TABLE test (id int, pad text);
+INSERT INTO test SELECT i, repeat('x', 100) FROM generate_series(1, 5800) i;
+SELECT pg_relation_size('test') / current_setting('block_size')::int AS pages;
+
+-- the views agree with each other
+SELECT count(*) AS rows,
+	   count(relfilenode) >= 100 AS used,
+	   count(*) FILTER (WHERE isdirty) >= 100 AS dirty,
+	   count(*) FILTER (WHERE pins > 0) AS pinned,
+	   min(bufferid), max(bufferid)
+FROM pg_local_buffers;
+SELECT s.buffers_used = count(b.relfilenode) AS used,
+	   s.buffers_unused = count(*) - count(b.relfilenode) AS unused,
+	   s.buffers_dirty = count(*) FILTER (WHERE isdirty) AS dirty,
+	   s.buffers_pinned = count(*) FILTER (WHERE pins > 0) AS pinned,
+	   abs(s.usagecount_avg - avg(usagecount)) < 1e-6 AS usagecount,
+	   s.buffers_allocated = pg_allocated_local_buffers() AS allocated,
+	   s.buffers_dirty = pg_dirty_local_buffers() AS dirtied
+FROM pg_local_buffers b, pg_local_buffers_summary() s
+GROUP BY s.*, s.buffers_used, s.buffers_unused, s.buffers_dirty,
+		 s.buffers_pinned, s.usagecount_avg, s.buffers_allocated;
+SELECT c.relname, b.relforknumber, b.reltablespace = d.dattablespace AS tablespace,
+	   b.reldatabase = d.oid AS database,
+	   count(*), min(relblocknumber), max(relblocknumber)
+FROM pg_local_buffers b
+	 JOIN pg_class c ON b.relfilenode = pg_relation_filenode(c.oid)
+	 JOIN pg_database d ON d.datname = current_database()
+WHERE c.relname = 'test' AND b.relforknumber = 0
+GROUP BY 1, 2, 3, 4;
+
+-- seeds' method, step by step: write, write again
+SELECT pg_dirty_local_buffers() AS dirty \gset
+SELECT explain_local('SELECT pg_flush_local_buffers()') = 'local written=' || :dirty AS written;
+SELECT explain_local('SELECT pg_flush_local_buffers()');
+-- push out, read in order, read again
+SELECT buffers_evicted >= 100 AS evicted, buffers_flushed, buffers_skipped
+FROM pg_evict_local_buffers('test');
+SELECT explain_local('SELECT pg_read_temp_relation(''test'', false)');
+SELECT explain_local('SELECT pg_read_temp_relation(''test'', false)');
+-- push out, read at random, mark, write
+SELECT buffers_evicted FROM pg_evict_local_buffers('test');
+SELECT explain_local('SELECT pg_read_temp_relation(''test'', true)');
+SELECT count(DISTINCT relblocknumber),
+	   array_agg(relblocknumber ORDER BY bufferid) <>
+	   array_agg(relblocknumber ORDER BY relblocknumber) AS shuffled
+FROM pg_local_buffers WHERE relfilenode = pg_relation_filenode('test');
+SELECT explain_local('SELECT pg_temp_buffers_dirty(''test'')');
+SELECT explain_local('SELECT pg_temp_buffers_dirty(''test'')');
+SELECT explain_local('SELECT pg_flush_local_buffers()');
+-- the counts that they return; randomize may be left out
+SELECT pg_read_temp_relation('test'), pg_temp_buffers_dirty('test'),
+	   pg_flush_local_buffers('test'), pg_flush_local_buffers('test'),
+	   pg_dirty_local_buffers();
+-- marks what is in the pool, and reads nothing
+SELECT buffers_evicted FROM pg_evict_local_buffers('test');
+SELECT pg_temp_buffers_dirty('test');
+SELECT count(*) FROM test WHERE ctid = '(42,1)';
+SELECT pg_temp_buffers_dirty('test'), pg_flush_local_buffers();
+
+-- indexes and TOAST, by name
+CREATE TEMP TABLE wide (id int PRIMARY KEY, big text);
+ALTER TABLE wide ALTER big SET STORAGE EXTERNAL;
+INSERT INTO wide SELECT i, repeat('y', 4000) FROM generate_series(1, 50) i;
+CREATE TEMP SEQUENCE seq;
+SELECT nextval('seq');
+SELECT "table", regexp_replace(relation::text, '[0-9]+', 'N', 'g') AS relation, kind,
+	   allocated > 0 AS allocated, dirty > 0 AS dirty, pinned
+FROM pg_local_buffers_relations()
+WHERE fork = 'main'
+ORDER BY "table"::text, kind COLLATE "C", relation::text;
+SELECT sum(allocated) = (SELECT buffers_used FROM pg_local_buffers_summary()) AS allocated,
+	   sum(dirty) = pg_dirty_local_buffers() AS dirty
+FROM pg_local_buffers_relations();
+-- forks
+VACUUM wide;
+SELECT fork, allocated > 0 AS allocated FROM pg_local_buffers_relations()
+WHERE relation = 'wide'::regclass ORDER BY fork;
+-- a flush of one table leaves the others alone, and takes all that hangs on it
+SELECT pg_temp_buffers_dirty('test') > 0 AS dirty;
+SELECT pg_flush_local_buffers('wide') > 0 AS flushed;
+SELECT "table", sum(dirty) > 0 AS dirty FROM pg_local_buffers_relations()
+WHERE "table" IN ('test'::regclass, 'wide'::regclass) GROUP BY 1 ORDER BY "table"::text;
+-- pages of a file that may come back have no name
+BEGIN;
+TRUNCATE test;
+SELECT count(*) FROM pg_local_buffers_relations() WHERE relation IS NULL;
+ROLLBACK;
+SELECT count(*) FROM pg_local_buffers_relations() WHERE relation IS NULL;
+
+-- never a lost row: changes that are only in the pool are written first
+UPDATE test SET id = -id WHERE id % 3 = 0;
+DELETE FROM test WHERE id % 5 = 0;
+UPDATE wide SET big = repeat('z', 5000) WHERE id % 2 = 0;
+SELECT sum(id) AS sum, count(*) AS rows, md5(string_agg(id || pad, ',' ORDER BY id)) AS md5
+FROM test \gset before_
+SELECT md5(string_agg(id || big, ',' ORDER BY id)) AS wide FROM wide \gset before_
+SELECT sum(dirty) AS dirty FROM pg_local_buffers_relations()
+WHERE "table" = 'test'::regclass \gset
+SELECT buffers_evicted > 0 AS evicted, buffers_flushed = :dirty AS flushed,
+	   buffers_skipped
+FROM pg_evict_local_buffers('test');
+SELECT count(*) FROM pg_local_buffers_relations() WHERE "table" = 'test'::regclass;
+SELECT count(*) > 0 AS others FROM pg_local_buffers_relations() WHERE "table" = 'wide'::regclass;
+SELECT buffers_evicted > 0 AS evicted, buffers_flushed > 0 AS flushed, buffers_skipped
+FROM pg_evict_local_buffers();
+SELECT buffers_used, buffers_dirty, buffers_pinned, usagecount_avg,
+	   buffers_allocated > 0 AS allocated
+FROM pg_local_buffers_summary();
+SELECT sum(id) = :before_sum AS sum, count(*) = :before_rows AS rows,
+	   md5(string_agg(id || pad, ',' ORDER BY id)) = :'before_md5' AS md5
+FROM test;
+SELECT md5(string_agg(id || big, ',' ORDER BY id)) = :'before_wide' AS wide FROM wide;
+SET enable_seqscan = off;
+SELECT count(*) FROM wide WHERE id BETWEEN 10 AND 19;
+RESET enable_seqscan;
+-- what a rolled back transaction has left, too
+BEGIN;
+INSERT INTO test SELECT 0, 'rolled back' FROM generate_series(1, 1000);
+SELECT buffers_skipped FROM pg_evict_local_buffers();
+ROLLBACK;
+SELECT buffers_skipped FROM pg_evict_local_buffers('test');
+SELECT sum(id) = :before_sum AS sum, count(*) = :before_rows AS rows FROM test;
+
+-- pinned pages stay, and what holds them reads on
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM test;
+FETCH FORWARD 10 FROM c \g /dev/null
+UPDATE test SET pad = 'changed' WHERE id = 1;
+SELECT buffers_pinned > 0 AS pinned FROM pg_local_buffers_summary();
+SELECT buffers_skipped > 0 AS skipped, buffers_skipped = s.buffers_pinned AS pinned
+FROM pg_local_buffers_summary() s, pg_evict_local_buffers('test');
+-- still found under their names
+SELECT count(*) > 0 AS stayed, bool_and(pins > 0) AS pinned FROM pg_local_buffers
+WHERE relfilenode = pg_relation_filenode('test');
+SELECT explain_local('SELECT FROM test WHERE ctid = ''(0,1)''');
+MOVE FORWARD ALL FROM c;
+COMMIT;
+SELECT buffers_evicted > 0 AS evicted, buffers_skipped FROM pg_evict_local_buffers('test');
+SELECT count(*) = :before_rows AS rows, count(*) FILTER (WHERE pad = 'changed') AS changed
+FROM test;
+
+-- a table larger than the pool
+INSERT INTO test SELECT i, repeat('x', 100) FROM generate_series(1, 58 * 1200) i;
+SELECT count(*) AS rows FROM test \gset before_
+SELECT pg_read_temp_relation('test', true) = pg_relation_size('test') / current_setting('block_size')::int AS read;
+SELECT buffers_used <= 1024 AS used FROM pg_local_buffers_summary();
+SELECT buffers_evicted BETWEEN 900 AND 1024 AS evicted FROM pg_evict_local_buffers('test');
+SELECT count(*) = :before_rows AS rows FROM test;
+
+-- the system's cache
+SELECT pages = pg_total_relation_size('wide') / current_setting('block_size')::int AS pages,
+	   coalesce(still_cached, 0) BETWEEN 0 AND pages AS still_cached
+FROM pg_temp_os_cache_evict('wide');
+SELECT count(*) FROM pg_local_buffers_relations() WHERE "table" = 'wide'::regclass;
+SELECT md5(string_agg(id || big, ',' ORDER BY id)) = :'before_wide' AS wide FROM wide;
+
+-- an empty table
+CREATE TEMP TABLE empty ();
+SELECT pg_read_temp_relation('empty', true), pg_read_temp_relation('empty', false),
+	   pg_temp_buffers_dirty('empty'), pg_flush_local_buffers('empty');
+SELECT * FROM pg_evict_local_buffers('empty');
+SELECT * FROM pg_temp_os_cache_evict('empty');
+
+-- a cancel is honoured before the first page
+DO $$ BEGIN PERFORM pg_flush_local_buffers(); PERFORM pg_evict_local_buffers(); END $$;
+SELECT pg_cancel_backend(pg_backend_pid()), pg_read_temp_relation('test', false);
+SELECT buffers_used FROM pg_local_buffers_summary();
+SELECT pg_read_temp_relation('wide') > 0 AS read;
+SELECT pg_cancel_backend(pg_backend_pid()), pg_temp_buffers_dirty('wide');
+SELECT pg_dirty_local_buffers();
+SELECT pg_temp_buffers_dirty('wide') > 0 AS dirty;
+SELECT pg_cancel_backend(pg_backend_pid()), pg_flush_local_buffers();
+SELECT pg_dirty_local_buffers() > 0 AS dirty;
+SELECT pg_cancel_backend(pg_backend_pid()), pg_evict_local_buffers('wide');
+SELECT pg_dirty_local_buffers() > 0 AS dirty;
+
+--
+-- The counters
+--
+CREATE TEMP TABLE big (id int, pad text);
+INSERT INTO big SELECT i, repeat('x', 100) FROM generate_series(1, 5800) i;
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET max_parallel_workers_per_gather = 2;
+SET temp_parallel.write_temp_page_cost = 0;
+SET temp_parallel.buffer_scan_cost = 0;
+-- a hundred pages, all dirty, two workers
+SELECT buffers_skipped FROM pg_evict_local_buffers('big');
+SELECT pg_read_temp_relation('big'), pg_temp_buffers_dirty('big');
+SELECT * FROM temp_parallel_stats() \gset s_
+SELECT count(*) FROM big;
+SELECT flushes - :s_flushes AS flushes, pages_flushed - :s_pages_flushed AS pages,
+	   flush_time > :s_flush_time AS time,
+	   workers_launched - :s_workers_launched AS workers
+FROM temp_parallel_stats();
+-- each launch counts
+SELECT * FROM temp_parallel_stats() \gset s_
+SET enable_material = off;
+SELECT * FROM (SELECT count(*) FROM big) s RIGHT JOIN (VALUES (1), (2), (3)) v(x) ON true;
+RESET enable_material;
+SELECT flushes - :s_flushes AS flushes, pages_flushed - :s_pages_flushed AS pages,
+	   workers_launched - :s_workers_launched AS workers
+FROM temp_parallel_stats();
+-- the leader alone with a parallel plan: hints of rows that it has just inserted
+TRUNCATE big;
+INSERT INTO big SELECT i, repeat('x', 100) FROM generate_series(1, 5800) i;
+ANALYZE big;
+TRUNCATE big;
+INSERT INTO big SELECT i, repeat('x', 100) FROM generate_series(1, 5800) i;
+SELECT * FROM temp_parallel_stats() \gset s_
+SET max_parallel_workers = 0;
+SELECT count(*) FROM big;
+RESET max_parallel_workers;
+SELECT flushes - :s_flushes AS flushes,
+	   workers_launched - :s_workers_launched AS workers,
+	   hints_dropped - :s_hints_dropped > 0 AS hints
+FROM temp_parallel_stats();
+-- the second look
+SET plan_cache_mode = force_generic_plan;
+PREPARE counted AS SELECT count(*) FROM big;
+EXECUTE counted;
+SELECT pg_temp_buffers_dirty('big') >= 100 AS dirty;
+SET temp_parallel.write_temp_page_cost = 1000;
+SELECT * FROM temp_parallel_stats() \gset s_
+EXPLAIN (COSTS OFF) EXECUTE counted;
+EXECUTE counted;
+SELECT flushes - :s_flushes AS flushes,
+	   plans_left_to_leader - :s_plans_left_to_leader AS left_to_leader
+FROM temp_parallel_stats();
+
+DROP FUNCTION explain_local;
+DROP EXTENSION temp_parallel;

@@ -1,0 +1,161 @@
+--
+-- The instruments: what they refuse, and to whom.
+--
+CREATE EXTENSION temp_parallel;
+LOAD 'temp_parallel';
+
+-- SQLSTATE, message and hint
+CREATE FUNCTION refused(statement text) RETURNS text LANGUAGE plpgsql AS
+$$
+DECLARE
+	hint text;
+BEGIN
+	EXECUTE statement;
+	RETURN 'accepted';
+EXCEPTION WHEN OTHERS THEN
+	GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT;
+	RETURN format(E'%s: %s\n%s', SQLSTATE, SQLERRM, hint);
+END
+$$;
+
+CREATE TABLE permanent (id int PRIMARY KEY);
+CREATE VIEW a_view AS SELECT * FROM permanent;
+CREATE UNLOGGED TABLE unlogged (id int);
+CREATE TEMP TABLE mine (id int PRIMARY KEY, big text);
+CREATE TEMP VIEW temp_view AS SELECT * FROM mine;
+CREATE TEMP TABLE parted (id int) PARTITION BY LIST (id);
+CREATE TEMP SEQUENCE temp_seq;
+INSERT INTO mine SELECT i, 'mine' FROM generate_series(1, 100) i;
+
+CREATE TEMP TABLE functions (no int, call text);
+INSERT INTO functions VALUES
+	(1, 'pg_read_temp_relation(%s, false)'),
+	(2, 'pg_temp_buffers_dirty(%s)'),
+	(3, 'pg_flush_local_buffers(%s::regclass)'),
+	(4, 'pg_evict_local_buffers(%s)'),
+	(5, 'pg_temp_os_cache_evict(%s)'),
+	(6, 'pg_temp_flush_cost(%s)');
+
+-- every function asks the same of its table, in the same order
+SELECT call, refused('SELECT ' || format(call, quote_literal('mine'))) FROM functions ORDER BY no;
+SELECT call, refused('SELECT ' || format(call, quote_literal('permanent'))) FROM functions ORDER BY no;
+SELECT call, refused('SELECT ' || format(call, 'NULL')) FROM functions ORDER BY no;
+SELECT call, refused('SELECT ' || format(call, '4000000000::oid')) FROM functions ORDER BY no;
+SELECT name, refused(format('SELECT pg_read_temp_relation(%L, false)', name))
+FROM unnest(ARRAY['a_view', 'temp_view', 'permanent_pkey', 'mine_pkey', 'parted',
+				  'temp_seq', 'unlogged', 'pg_catalog.pg_class', 'no_such_table']) name;
+SELECT refused(format('SELECT pg_read_temp_relation(%L, false)', reltoastrelid::regclass))
+	   LIKE '42809: %' AS toast
+FROM pg_class WHERE oid = 'mine'::regclass;
+SELECT refused('SELECT pg_read_temp_relation(''mine'', NULL)');
+-- dropped in this transaction
+BEGIN;
+CREATE TEMP TABLE dropped (id int);
+SELECT 'dropped'::regclass::oid AS oid \gset
+DROP TABLE dropped;
+SELECT regexp_replace(refused('SELECT pg_evict_local_buffers(' || :oid || '::oid)'), '[0-9]+ does', 'N does');
+ROLLBACK;
+
+-- as the error that a user sees
+\set VERBOSITY sqlstate
+SELECT pg_temp_buffers_dirty('permanent');
+SELECT pg_temp_buffers_dirty('a_view');
+SELECT pg_temp_buffers_dirty(NULL);
+SELECT pg_temp_buffers_dirty(4000000000::oid);
+\set VERBOSITY default
+
+--
+-- Privileges: SELECT for reading, ownership for changing what is buffered;
+-- nobody needs to be superuser for tables of his own.
+--
+CREATE ROLE regress_tp_instruments;
+GRANT SELECT ON functions TO regress_tp_instruments;
+SET ROLE regress_tp_instruments;
+SELECT call, refused('SELECT ' || format(call, quote_literal('mine'))) FROM functions ORDER BY no;
+RESET ROLE;
+GRANT SELECT ON mine TO regress_tp_instruments;
+SET ROLE regress_tp_instruments;
+SELECT call, refused('SELECT ' || format(call, quote_literal('mine'))) FROM functions ORDER BY no;
+CREATE TEMP TABLE theirs (id int PRIMARY KEY, big text);
+INSERT INTO theirs SELECT i, 'theirs' FROM generate_series(1, 100) i;
+SELECT call, refused('SELECT ' || format(call, quote_literal('theirs'))) FROM functions ORDER BY no;
+-- everybody may look
+SELECT count(*) > 0 AS buffers FROM pg_local_buffers;
+SELECT buffers_used > 0 AS used FROM pg_local_buffers_summary();
+SELECT count(*) > 0 AS relations FROM pg_local_buffers_relations();
+SELECT flushes >= 0 AS stats FROM temp_parallel_stats();
+SELECT pg_flush_local_buffers() >= 0 AS flushed;
+-- evicting everything is evicting everything of one's own
+SELECT pg_read_temp_relation('mine') > 0 AS mine, pg_read_temp_relation('theirs') > 0 AS theirs;
+SELECT buffers_evicted > 0 AS evicted, buffers_skipped > 0 AS skipped
+FROM pg_evict_local_buffers();
+SELECT count(*) FROM pg_local_buffers_relations() WHERE "table" = 'theirs'::regclass;
+SELECT count(*) > 0 AS stayed FROM pg_local_buffers_relations() WHERE "table" = 'mine'::regclass;
+RESET ROLE;
+
+--
+-- In parallel mode nothing is written, and in a worker there is nothing to
+-- see.  Functions are marked so that the planner keeps them out of workers.
+--
+SELECT p.oid::regprocedure AS function, provolatile, proisstrict, proparallel
+FROM pg_depend d JOIN pg_proc p ON d.objid = p.oid
+WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND
+	  d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'temp_parallel')
+ORDER BY p.oid::regprocedure::text COLLATE "C";
+-- those who mark them otherwise get an error
+BEGIN;
+SELECT format('ALTER FUNCTION %s PARALLEL SAFE', p.oid::regprocedure)
+FROM pg_depend d JOIN pg_proc p ON d.objid = p.oid
+WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND
+	  d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'temp_parallel')
+ORDER BY p.oid::regprocedure::text COLLATE "C" \gexec
+SELECT set_config(name, 'on', true) FROM pg_settings
+WHERE name IN ('debug_parallel_query', 'force_parallel_mode');
+SELECT call, refused('SELECT ' || format(call, quote_literal('mine'))) FROM functions ORDER BY no;
+SELECT call, refused('SELECT * FROM ' || call)
+FROM unnest(ARRAY['pg_local_buffers', 'pg_local_buffers_summary()',
+				  'pg_local_buffers_relations()', 'temp_parallel_stats()',
+				  'pg_allocated_local_buffers()', 'pg_dirty_local_buffers()',
+				  'pg_temp_flush_cost()', 'pg_flush_local_buffers()',
+				  'pg_evict_local_buffers()']) call;
+ROLLBACK;
+
+-- neither in the leader of a parallel query, which may look, though
+BEGIN;
+SET LOCAL min_parallel_table_scan_size = 0;
+SET LOCAL parallel_setup_cost = 0;
+SET LOCAL parallel_tuple_cost = 0;
+SET LOCAL max_parallel_workers_per_gather = 2;
+SET LOCAL temp_parallel.write_temp_page_cost = 0;
+SET LOCAL temp_parallel.buffer_scan_cost = 0;
+SELECT format('ALTER FUNCTION %s PARALLEL RESTRICTED', p.oid::regprocedure)
+FROM pg_depend d JOIN pg_proc p ON d.objid = p.oid
+WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND p.proparallel = 'u' AND
+	  d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'temp_parallel')
+ORDER BY p.oid::regprocedure::text COLLATE "C" \gexec
+SELECT flushes FROM temp_parallel_stats() \gset
+SELECT count(*), pg_temp_flush_cost('mine') >= 0 AS cost, pg_dirty_local_buffers() >= 0 AS dirty,
+	   (pg_local_buffers_summary()).buffers_used > 0 AS used
+FROM mine;
+SELECT flushes - :flushes AS flushes FROM temp_parallel_stats();
+SELECT call, refused('SELECT count(*), ' || format(call, quote_literal('mine')) || ' FROM mine')
+FROM functions WHERE call NOT LIKE 'pg_temp_flush_cost%' ORDER BY no;
+SELECT call, refused('SELECT count(*), ' || call || ' FROM mine')
+FROM unnest(ARRAY['pg_flush_local_buffers()', 'pg_evict_local_buffers()']) call;
+-- an error has left nothing behind
+SELECT count(*) FROM mine;
+SELECT buffers_pinned FROM pg_local_buffers_summary();
+ROLLBACK;
+
+-- every function says what it does
+SELECT p.oid::regprocedure FROM pg_depend d JOIN pg_proc p ON d.objid = p.oid
+WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND
+	  d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'temp_parallel') AND
+	  obj_description(p.oid, 'pg_proc') IS NULL;
+
+DROP FUNCTION refused;
+DROP VIEW temp_view;
+DROP VIEW a_view;
+DROP TABLE permanent, unlogged, mine, theirs, parted, functions;
+DROP ROLE regress_tp_instruments;
+DROP EXTENSION temp_parallel;

@@ -1,0 +1,131 @@
+/*-------------------------------------------------------------------------
+ *
+ * temp_relations.c
+ *	  Whose pages are in the pool?
+ *
+ * A buffer's tag names a file, not a relation.  Core's map from the one to the
+ * other (RelidByRelfilenumber()) leaves temporary relations out, as sessions
+ * may share their numbers, so this makes its own from one scan of pg_class.
+ *
+ * A page whose relation is not found belongs to a file that the transaction
+ * has done away with (DROP, TRUNCATE, CLUSTER) and may yet roll back to.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "temp_parallel.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/index.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "utils/hsearch.h"
+
+/* Whose TOAST table is it? */
+typedef struct ToastOwner
+{
+	Oid			toastrelid;		/* hash key */
+	Oid			relid;
+} ToastOwner;
+
+static HTAB *
+make_hash(const char *name, Size keysize, Size entrysize)
+{
+	HASHCTL		ctl;
+
+	ctl.keysize = keysize;
+	ctl.entrysize = entrysize;
+	ctl.hcxt = CurrentMemoryContext;
+	return hash_create(name, 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
+/* Note the relation that form describes, if it has storage. */
+static void
+add_relation(HTAB *relations, HTAB *toast_owners, Form_pg_class form)
+{
+	RelFileLocator locator = {0};
+	TempRelation *entry;
+
+	if (OidIsValid(form->reltoastrelid))
+	{
+		ToastOwner *owner = hash_search(toast_owners, &form->reltoastrelid,
+										HASH_ENTER, NULL);
+
+		owner->relid = form->oid;
+	}
+	if (!RELKIND_HAS_STORAGE(form->relkind))
+		return;
+
+	RelFileLocatorSpc(locator) = OidIsValid(form->reltablespace) ?
+		form->reltablespace : MyDatabaseTableSpace;
+	RelFileLocatorDb(locator) = MyDatabaseId;
+	RelFileLocatorNumber(locator) = form->relfilenode;
+	entry = hash_search(relations, &locator, HASH_ENTER, NULL);
+	entry->relid = form->oid;
+	entry->owner = form->relowner;
+	entry->relkind = form->relkind;
+	entry->table = InvalidOid;
+	entry->of_toast = false;
+}
+
+/* Find out which table the relation hangs on. */
+static void
+set_table(TempRelation *relation, HTAB *toast_owners)
+{
+	ToastOwner *owner;
+
+	relation->table = relation->relid;
+	if (relation->relkind == RELKIND_INDEX)
+		relation->table = IndexGetRelation(relation->relid, true);
+
+	owner = hash_search(toast_owners, &relation->table, HASH_FIND, NULL);
+	if (owner != NULL)
+	{
+		relation->of_toast = true;
+		relation->table = owner->relid;
+	}
+}
+
+/*
+ * All relations with storage that are temporary and this session's: a hash of
+ * TempRelation by RelFileLocator, in the current memory context.
+ */
+HTAB *
+session_temp_relations(void)
+{
+	HTAB	   *relations = make_hash("temporary relations",
+									  sizeof(RelFileLocator),
+									  sizeof(TempRelation));
+	HTAB	   *toast_owners = make_hash("owners of TOAST tables", sizeof(Oid),
+										 sizeof(ToastOwner));
+	Relation	pg_class;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	HASH_SEQ_STATUS seq;
+	TempRelation *relation;
+
+	if (!session_has_temp_tables())
+		return relations;
+
+	pg_class = table_open(RelationRelationId, AccessShareLock);
+	scan = systable_beginscan(pg_class, InvalidOid, false, NULL, 0, NULL);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
+
+		CHECK_FOR_INTERRUPTS();
+		if (form->relpersistence == RELPERSISTENCE_TEMP &&
+			isTempOrTempToastNamespace(form->relnamespace))
+			add_relation(relations, toast_owners, form);
+	}
+	systable_endscan(scan);
+	table_close(pg_class, AccessShareLock);
+
+	hash_seq_init(&seq, relations);
+	while ((relation = hash_seq_search(&seq)) != NULL)
+		set_table(relation, toast_owners);
+	hash_destroy(toast_owners);
+	return relations;
+}
