@@ -372,20 +372,22 @@ leave_out_other_subplans(PlannedStmt *stmt)
 /*
  * In a worker, before its plan is initialized: BRIN, SP-GiST and bloom read a
  * page of their index as soon as a scan begins, and subplans begin theirs
- * before the plan that has the node.  Does nothing in the leader, or if the
- * plan has no flush node.
+ * before the plan that has the node.  Does nothing in the leader.
  */
 void
-temp_flush_enter_worker(PlannedStmt *stmt)
+temp_flush_enter_worker(QueryDesc *queryDesc)
 {
+	PlannedStmt *stmt = queryDesc->plannedstmt;
 	CustomScan *flush;
 
-	if (!IsParallelWorker())
+	/* a statement that a function runs has another destination */
+	if (!IsParallelWorker() || queryDesc->dest->mydest != DestTupleQueue)
 		return;
+	if (session_has_temp_tables())
+		leave_out_other_subplans(stmt);
 	flush = find_flush_node(stmt->planTree);
 	if (flush == NULL)
 		return;
-	leave_out_other_subplans(stmt);
 	worker_relations = readonly_begin_in_worker(temp_flush_plan(flush).relids);
 	worker_open_local_buffers(linitial(worker_relations));
 }

@@ -158,7 +158,7 @@ static void
 temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 {
 	worker_refuse_statement(queryDesc->plannedstmt->rtable);
-	temp_flush_enter_worker(queryDesc->plannedstmt);
+	temp_flush_enter_worker(queryDesc);
 
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
 		take_second_look(queryDesc);

@@ -113,7 +113,7 @@ extern CustomScan *make_temp_flush(Plan *child, const TempFlushPlan *info,
 								   int plan_node_id);
 extern CustomScan *find_flush_node(Plan *top);
 extern CustomScan *gather_flush_node(Plan *gather);
-extern void temp_flush_enter_worker(PlannedStmt *stmt);
+extern void temp_flush_enter_worker(QueryDesc *queryDesc);
 extern bool is_temp_flush(Plan *plan);
 extern void temp_flush_find_gathers(PlanState *root);
 extern TempFlushPlan temp_flush_plan(CustomScan *cscan);
