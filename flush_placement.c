@@ -8,8 +8,14 @@
  * what ExecSetTupleBound() reaches a Sort through: a node that it does not know
  * would turn every worker's top-N sort into a full one.
  *
- * The invariant: no Gather in the plan is without its flush node if a
- * temporary table is read below it.
+ * A worker initializes every parallel-safe subplan of the statement, also those
+ * that only the leader runs, and BRIN, SP-GiST and bloom read a page of their
+ * index as soon as a scan is initialized.  A subplan that no Gather runs is
+ * therefore kept from workers if it reads a temporary table; one that some
+ * Gather runs has its tables flushed by all of them.
+ *
+ * The invariant: no Gather in the plan is without its flush node if its workers
+ * read, or get with a subplan, a temporary table.
  *
  *-------------------------------------------------------------------------
  */
@@ -96,8 +102,68 @@ gather_flush_node(Plan *gather)
 	return find_flush_node(gather->lefttree);
 }
 
+typedef struct Placement
+{
+	PlannedStmt *stmt;
+	LocalBufStats *stats;		/* NULL until needed */
+	int			last_id;		/* highest plan_node_id */
+	Bitmapset  *run;			/* plan_ids of subplans that workers run */
+	List	   *subplan_relids; /* temporary tables that these read */
+} Placement;
+
+/* Note which subplans are run below a Gather of plan. */
 static void
-place_in_plan(Plan *plan, PlannedStmt *stmt, LocalBufStats *stats, int *last_id)
+find_subplans_of_workers(Plan *plan, Placement *placement)
+{
+	List	   *children;
+	ListCell   *lc;
+
+	if (plan == NULL)
+		return;
+	if (is_gather(plan))
+	{
+		(void) plan_temp_tables(plan->lefttree, placement->stmt->rtable,
+								placement->stmt->subplans, &placement->run);
+		return;					/* Gathers do not nest */
+	}
+	children = plan_children(plan);
+	foreach(lc, children)
+		find_subplans_of_workers(lfirst(lc), placement);
+	list_free(children);
+}
+
+/*
+ * Keep from workers what only the leader runs, and note which tables the other
+ * subplans read.
+ */
+static void
+sort_subplans(Placement *placement)
+{
+	PlannedStmt *stmt = placement->stmt;
+	int			plan_id = 0;
+	ListCell   *lc;
+
+	foreach(lc, stmt->subplans)
+	{
+		Plan	   *subplan = lfirst(lc);
+		List	   *relids;
+
+		plan_id++;
+		if (subplan == NULL || !subplan->parallel_safe)
+			continue;
+		relids = plan_temp_tables(subplan, stmt->rtable, stmt->subplans, NULL);
+		if (relids == NIL)
+			continue;
+		if (bms_is_member(plan_id, placement->run))
+			placement->subplan_relids =
+				list_concat_unique_oid(placement->subplan_relids, relids);
+		else
+			subplan->parallel_safe = false; /* see ExecSerializePlan() */
+	}
+}
+
+static void
+place_in_plan(Plan *plan, Placement *placement)
 {
 	List	   *children;
 	ListCell   *lc;
@@ -107,23 +173,26 @@ place_in_plan(Plan *plan, PlannedStmt *stmt, LocalBufStats *stats, int *last_id)
 
 	if (is_gather(plan))
 	{
+		PlannedStmt *stmt = placement->stmt;
 		TempFlushPlan info;
 
 		info.relids = plan_temp_tables(plan->lefttree, stmt->rtable,
-									   stmt->subplans);
+									   stmt->subplans, NULL);
+		info.relids = list_concat_unique_oid(info.relids,
+											 placement->subplan_relids);
 		if (info.relids != NIL)
 		{
-			if (stats == NULL)
-				stats = localbuf_stats_collect();
-			info.planned = flush_cost_of_tables(stats, info.relids);
-			insert_flush_node(plan, &info, ++*last_id);
+			if (placement->stats == NULL)
+				placement->stats = localbuf_stats_collect();
+			info.planned = flush_cost_of_tables(placement->stats, info.relids);
+			insert_flush_node(plan, &info, ++placement->last_id);
 		}
-		return;					/* Gathers do not nest */
+		return;
 	}
 
 	children = plan_children(plan);
 	foreach(lc, children)
-		place_in_plan(lfirst(lc), stmt, stats, last_id);
+		place_in_plan(lfirst(lc), placement);
 	list_free(children);
 }
 
@@ -135,13 +204,22 @@ place_in_plan(Plan *plan, PlannedStmt *stmt, LocalBufStats *stats, int *last_id)
 void
 place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
 {
-	int			last_id = max_plan_node_id(stmt->planTree);
+	Placement	placement = {0};
 	ListCell   *lc;
 
+	placement.stmt = stmt;
+	placement.stats = stats;
+	placement.last_id = max_plan_node_id(stmt->planTree);
+	find_subplans_of_workers(stmt->planTree, &placement);
 	foreach(lc, stmt->subplans)
-		last_id = Max(last_id, max_plan_node_id(lfirst(lc)));
+	{
+		placement.last_id = Max(placement.last_id,
+								max_plan_node_id(lfirst(lc)));
+		find_subplans_of_workers(lfirst(lc), &placement);
+	}
+	sort_subplans(&placement);
 
-	place_in_plan(stmt->planTree, stmt, stats, &last_id);
+	place_in_plan(stmt->planTree, &placement);
 	foreach(lc, stmt->subplans)
-		place_in_plan(lfirst(lc), stmt, stats, &last_id);
+		place_in_plan(lfirst(lc), &placement);
 }

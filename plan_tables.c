@@ -251,15 +251,18 @@ search_plan(Plan *plan, PlanSearch *search)
 /*
  * The temporary tables of this session that plan and the subplans it runs may
  * read: a List of Oid without duplicates.  rtable and subplans are those of the
- * statement.
+ * statement.  The plan_ids of the subplans it runs are added to *run unless
+ * run is NULL.
  */
 List *
-plan_temp_tables(Plan *plan, List *rtable, List *subplans)
+plan_temp_tables(Plan *plan, List *rtable, List *subplans, Bitmapset **run)
 {
 	PlanSearch	search = {0};
 
 	search.rtable = rtable;
 	search.subplans = subplans;
 	search_plan(plan, &search);
+	if (run != NULL)
+		*run = bms_add_members(*run, search.seen);
 	return search.relids;
 }

@@ -79,7 +79,8 @@ extern void add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel,
 
 /* plan_tables.c: which temporary tables a finished plan reads */
 extern List *plan_children(Plan *plan);
-extern List *plan_temp_tables(Plan *plan, List *rtable, List *subplans);
+extern List *plan_temp_tables(Plan *plan, List *rtable, List *subplans,
+							  Bitmapset **run);
 extern bool is_gather(Plan *plan);
 
 /* flush_placement.c: the flush node's place in a finished plan */
