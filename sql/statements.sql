@@ -143,9 +143,7 @@ ALTER TABLE told RENAME TO t;
 EXECUTE q;
 DEALLOCATE q;
 
--- the extended protocol is PL/pgSQL's: statements of it that read all rows
-CREATE FUNCTION pg_temp.plpgsql_into() RETURNS bigint LANGUAGE plpgsql AS
-$$ DECLARE s bigint; BEGIN SELECT sum(v) INTO s FROM t WHERE g < 8; RETURN s; END $$;
+-- statements of PL/pgSQL that read all rows
 CREATE FUNCTION pg_temp.plpgsql_assign() RETURNS bigint LANGUAGE plpgsql AS
 $$ DECLARE s bigint; BEGIN s := (SELECT sum(v) FROM t WHERE g < 8); RETURN s; END $$;
 CREATE FUNCTION pg_temp.plpgsql_perform() RETURNS boolean LANGUAGE plpgsql AS
@@ -157,9 +155,6 @@ $$ BEGIN RETURN QUERY EXECUTE 'SELECT v FROM t WHERE g < $1' USING 8; END $$;
 CREATE FUNCTION pg_temp.sql_function() RETURNS SETOF int LANGUAGE sql VOLATILE AS
 $$ SELECT v FROM t WHERE g < 8 $$;
 :change
-SELECT pg_temp.plpgsql_into();
-:flushed
-:change
 SELECT pg_temp.plpgsql_perform();
 :flushed
 :change
@@ -168,7 +163,7 @@ SELECT count(*), sum(q) FROM pg_temp.plpgsql_query() q;
 :change
 SELECT count(*), sum(q) FROM pg_temp.plpgsql_query_execute() q;
 :flushed
--- these two differ between server versions: the answers count
+-- these two may differ between server versions: the answers count
 :change
 SELECT pg_temp.plpgsql_assign();
 SELECT count(*), sum(q) FROM pg_temp.sql_function() q;
@@ -223,7 +218,10 @@ UPDATE statements_p SET v = t.v FROM t WHERE t.id = statements_p.id;
 DELETE FROM statements_p USING t WHERE t.id = statements_p.id AND t.id > 1000;
 WITH d AS (DELETE FROM statements_p WHERE id = 1 RETURNING id) SELECT count(*) > 0 AS deleted FROM t JOIN d USING (id);
 :flushed
--- only some of the rows are wanted: PL/pgSQL without an aggregate, a loop
+-- PL/pgSQL asks for a part of the rows: two at most for INTO, 50 for a loop
+CREATE FUNCTION pg_temp.plpgsql_into() RETURNS bigint LANGUAGE plpgsql AS
+$$ DECLARE s bigint; BEGIN SELECT sum(v) INTO s FROM t WHERE g < 8; RETURN s; END $$;
+SELECT pg_temp.plpgsql_into();
 CREATE FUNCTION pg_temp.plpgsql_loop() RETURNS bigint LANGUAGE plpgsql AS
 $$ DECLARE r record; s bigint := 0; BEGIN FOR r IN SELECT v FROM t WHERE g < 8 LOOP s := s + r.v; END LOOP; RETURN s; END $$;
 SELECT pg_temp.plpgsql_loop() > 0 AS looped;
