@@ -96,37 +96,6 @@ gather_flush_node(Plan *gather)
 	return find_flush_node(gather->lefttree);
 }
 
-static void
-place_in_plan(Plan *plan, PlannedStmt *stmt, LocalBufStats *stats, int *last_id)
-{
-	List	   *children;
-	ListCell   *lc;
-
-	if (plan == NULL)
-		return;
-
-	if (is_gather(plan))
-	{
-		TempFlushPlan info;
-
-		info.relids = plan_temp_tables(plan->lefttree, stmt->rtable,
-									   stmt->subplans);
-		if (info.relids != NIL)
-		{
-			if (stats == NULL)
-				stats = localbuf_stats_collect();
-			info.planned = flush_cost_of_tables(stats, info.relids);
-			insert_flush_node(plan, &info, ++*last_id);
-		}
-		return;					/* Gathers do not nest */
-	}
-
-	children = plan_children(plan);
-	foreach(lc, children)
-		place_in_plan(lfirst(lc), stmt, stats, last_id);
-	list_free(children);
-}
-
 /*
  * Give each Gather of stmt that needs one its flush node.  stats are the counts
  * that the planner reckoned with, or NULL if it never needed them (a plan that
@@ -141,7 +110,18 @@ place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
 	foreach(lc, stmt->subplans)
 		last_id = Max(last_id, max_plan_node_id(lfirst(lc)));
 
-	place_in_plan(stmt->planTree, stmt, stats, &last_id);
-	foreach(lc, stmt->subplans)
-		place_in_plan(lfirst(lc), stmt, stats, &last_id);
+	foreach(lc, statement_gathers(stmt))
+	{
+		Plan	   *gather = lfirst(lc);
+		TempFlushPlan info;
+
+		info.relids = plan_temp_tables(gather->lefttree, stmt->rtable,
+									   stmt->subplans);
+		if (info.relids == NIL)
+			continue;
+		if (stats == NULL)
+			stats = localbuf_stats_collect();
+		info.planned = flush_cost_of_tables(stats, info.relids);
+		insert_flush_node(gather, &info, ++last_id);
+	}
 }

@@ -31,7 +31,7 @@ typedef struct PlanSearch
 static void search_plan(Plan *plan, PlanSearch *search);
 
 /* Is plan a node that runs its child in workers? */
-bool
+static bool
 is_gather(Plan *plan)
 {
 	return IsA(plan, Gather) || IsA(plan, GatherMerge);
@@ -67,6 +67,37 @@ plan_children(Plan *plan)
 		default:
 			return children;
 	}
+}
+
+static List *
+gathers_of_plan(Plan *plan, List *gathers)
+{
+	List	   *children;
+	ListCell   *lc;
+
+	if (plan == NULL)
+		return gathers;
+	if (is_gather(plan))
+		return lappend(gathers, plan);	/* they do not nest */
+	children = plan_children(plan);
+	foreach(lc, children)
+		gathers = gathers_of_plan(lfirst(lc), gathers);
+	list_free(children);
+	return gathers;
+}
+
+/*
+ * The Gather and Gather Merge nodes of stmt and its subplans, in a new List.
+ */
+List *
+statement_gathers(PlannedStmt *stmt)
+{
+	List	   *gathers = gathers_of_plan(stmt->planTree, NIL);
+	ListCell   *lc;
+
+	foreach(lc, stmt->subplans)
+		gathers = gathers_of_plan(lfirst(lc), gathers);
+	return gathers;
 }
 
 /* Search the subplans that an expression, or a List of them, runs. */

@@ -142,38 +142,21 @@ readonly_relcache_callback(Datum arg, Oid relid)
  * ----------
  */
 
-/* The tables of all flush nodes in plan. */
-static List *
-flushed_tables(Plan *plan, List *relids)
-{
-	List	   *children;
-	ListCell   *lc;
-
-	if (plan == NULL)
-		return relids;
-	if (is_gather(plan))
-	{
-		CustomScan *flush = gather_flush_node(plan);
-
-		return flush == NULL ? relids :
-			list_concat_unique_oid(relids, temp_flush_plan(flush).relids);
-	}
-	children = plan_children(plan);
-	foreach(lc, children)
-		relids = flushed_tables(lfirst(lc), relids);
-	list_free(children);
-	return relids;
-}
-
 /* The tables of all flush nodes in stmt. */
 static List *
-flushed_tables_of_statement(PlannedStmt *stmt)
+flushed_tables(PlannedStmt *stmt)
 {
-	List	   *relids = flushed_tables(stmt->planTree, NIL);
+	List	   *relids = NIL;
 	ListCell   *lc;
 
-	foreach(lc, stmt->subplans)
-		relids = flushed_tables(lfirst(lc), relids);
+	foreach(lc, statement_gathers(stmt))
+	{
+		CustomScan *flush = gather_flush_node(lfirst(lc));
+
+		if (flush != NULL)
+			relids = list_concat_unique_oid(relids,
+											temp_flush_plan(flush).relids);
+	}
 	return relids;
 }
 
@@ -220,7 +203,7 @@ run_with_readonly_tables(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	List	   *relids = NIL;
 
 	if (stmt->parallelModeNeeded && count == 0 && !queryDesc->already_executed)
-		relids = flushed_tables_of_statement(stmt);
+		relids = flushed_tables(stmt);
 
 	if (relids == NIL)
 		run_executor(next, EXECUTOR_RUN_PASS);

@@ -102,41 +102,26 @@ cost_alone(Plan *plan, double divisor, PlannedStmt *stmt)
 }
 
 static void
-look_at_plan(Plan *plan, SecondLook *look)
+look_at_gather(Plan *gather, SecondLook *look)
 {
-	List	   *children;
-	ListCell   *lc;
+	CustomScan *flush = gather_flush_node(gather);
+	int			workers = IsA(gather, Gather) ?
+		((Gather *) gather)->num_workers :
+		((GatherMerge *) gather)->num_workers;
 
-	if (plan == NULL)
-		return;
-
-	if (is_gather(plan))
+	look->parallel += gather->total_cost;
+	look->alone += cost_alone(gather->lefttree, parallel_divisor(workers),
+							  look->stmt);
+	if (flush != NULL)
 	{
-		CustomScan *flush = gather_flush_node(plan);
-		int			workers = IsA(plan, Gather) ?
-			((Gather *) plan)->num_workers :
-			((GatherMerge *) plan)->num_workers;
+		TempFlushPlan info = temp_flush_plan(flush);
 
-		look->parallel += plan->total_cost;
-		look->alone += cost_alone(plan->lefttree, parallel_divisor(workers),
-								  look->stmt);
-		if (flush != NULL)
-		{
-			TempFlushPlan info = temp_flush_plan(flush);
-
-			if (look->stats == NULL)
-				look->stats = localbuf_stats_collect();
-			look->parallel -= info.planned.cost;
-			look->planned_flush += info.planned.cost;
-			look->flush += flush_cost_of_tables(look->stats, info.relids).cost;
-		}
-		return;
+		if (look->stats == NULL)
+			look->stats = localbuf_stats_collect();
+		look->parallel -= info.planned.cost;
+		look->planned_flush += info.planned.cost;
+		look->flush += flush_cost_of_tables(look->stats, info.relids).cost;
 	}
-
-	children = plan_children(plan);
-	foreach(lc, children)
-		look_at_plan(lfirst(lc), look);
-	list_free(children);
 }
 
 /*
@@ -156,9 +141,8 @@ take_second_look(QueryDesc *queryDesc)
 		return;
 
 	look.stmt = stmt;
-	look_at_plan(stmt->planTree, &look);
-	foreach(lc, stmt->subplans)
-		look_at_plan(lfirst(lc), &look);
+	foreach(lc, statement_gathers(stmt))
+		look_at_gather(lfirst(lc), &look);
 
 	if (look.stats == NULL ||
 		look.flush <= look.planned_flush ||

@@ -96,7 +96,7 @@ extern void add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel,
 extern List *plan_children(Plan *plan);
 extern List *plan_temp_tables(Plan *plan, List *rtable, List *subplans);
 extern Bitmapset *plan_subplans(Plan *plan, List *rtable, List *subplans);
-extern bool is_gather(Plan *plan);
+extern List *statement_gathers(PlannedStmt *stmt);
 
 /* flush_placement.c: the flush node's place in a finished plan */
 extern void place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats);
