@@ -9,6 +9,8 @@
 -- there are, and long runs of deleted rows. Nothing here is vacuumed or
 -- analyzed, as that would set the hints beforehand.
 --
+-- who of leader and workers meets an error first is open
+\set SHOW_CONTEXT never
 CREATE EXTENSION temp_parallel;
 SET temp_buffers = 100;
 SET temp_parallel.worker_temp_buffers = 100;

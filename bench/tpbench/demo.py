@@ -3,7 +3,6 @@
 import argparse
 import os
 import sys
-import time
 from statistics import geometric_mean
 
 from . import measure, tpch
@@ -87,16 +86,6 @@ def first_runs(conn, sql):
             print("  For the planner, writing these pages costs more than workers would save.\n")
 
 
-def flush(conn, progress):
-    """Write what is still dirty: the runs compared next are of tables that
-    were written once. Otherwise a query for which the planner finds the flush
-    too dear would find it so each time."""
-    start = time.perf_counter()
-    written = value(conn, "SELECT pg_flush_local_buffers()")
-    progress.say(f"pg_flush_local_buffers() wrote the other {written} dirty pages in"
-                 f" {(time.perf_counter() - start) * 1000:.0f} ms")
-
-
 def compare(conn, queries, rounds, progress):
     runs = []
     head = (f"{'query':8}{'off ms':>10}{'on ms':>10}{'off/on':>9}  {'answers':12}{'rows':>8}"
@@ -135,7 +124,6 @@ def main():
 
     queries = tpch.queries()
     first_runs(conn, queries[SHOWN])
-    flush(conn, progress)
     chosen = {name: queries[name] for name in args.queries or queries}
     runs, ratios = compare(conn, chosen, args.rounds, progress)
 

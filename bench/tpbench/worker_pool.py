@@ -1,0 +1,98 @@
+"""bench/worker_pool: how many local buffers a worker needs.
+
+The same parallel plans with worker_temp_buffers at several sizes, in turns;
+each time is compared with the one at the default size in the same round.
+"""
+
+import argparse
+from statistics import median
+
+from . import measure
+from .progress import Progress, TimeLeft
+from .session import Arm, ON, apply, connect, use, value
+from .settings import SETTINGS, line
+
+# Workers only, and whatever is to be measured in them.
+FORCED = {"parallel_leader_participation": "off", "parallel_setup_cost": "0",
+          "parallel_tuple_cost": "0", "min_parallel_table_scan_size": "0",
+          "min_parallel_index_scan_size": "0", "max_parallel_workers_per_gather": "2"}
+
+# Each with the settings that make its plan.
+WORKLOADS = {
+    "launch": ("SELECT count(*) FROM tiny", {}),
+    "scan": ("SELECT grp, count(*), sum(amount) FROM big GROUP BY grp", {}),
+    "index scan": ("SELECT count(*), sum(amount) FROM big WHERE id % 2 = 0 AND id > 0",
+                   {"enable_seqscan": "off", "enable_bitmapscan": "off"}),
+    "lookups": ("SELECT sum(b.amount) FROM big a JOIN big b ON b.id = a.amount WHERE a.grp < 5",
+                {"enable_hashjoin": "off", "enable_mergejoin": "off", "enable_memoize": "off"}),
+}
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="bench/worker_pool")
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--sizes", type=lambda text: [int(n) for n in text.split(",")],
+                        default=[100, 256, 1024, 4096, 16384])
+    args = parser.parse_args()
+    if args.rows < 1000 or args.rounds < 1 or min(args.sizes) < 100:
+        parser.error("rows, rounds or sizes are too small")
+    return args
+
+
+def load(conn, rows):
+    use(conn, ON)
+    conn.execute(f"""
+        CREATE TEMP TABLE tiny AS SELECT generate_series(1, 20000) AS id;
+        CREATE TEMP TABLE big AS
+        SELECT i AS id, i % 100 AS grp, i * 104729 % {rows} AS amount
+        FROM generate_series(1::bigint, {rows}) AS i;
+        CREATE INDEX ON big (id);
+        ANALYZE tiny;
+        ANALYZE big;
+        SELECT pg_flush_local_buffers();
+    """)
+
+
+def main():
+    args = arguments()
+    progress = Progress()
+    conn = connect(SETTINGS | FORCED)
+    default = int(value(conn, "SELECT boot_val FROM pg_settings"
+                              " WHERE name = 'temp_parallel.worker_temp_buffers'"))
+    sizes = sorted(set(args.sizes) | {default})
+    arms = [Arm(str(size), "TEMP", {"temp_parallel.worker_temp_buffers": str(size)})
+            for size in sizes]
+    progress.say(f"loading {args.rows} rows")
+    load(conn, args.rows)
+
+    runs = []
+    left = TimeLeft((args.rounds + 1) * len(WORKLOADS) * len(arms))
+    for n in range(args.rounds + 1):
+        for name, (sql, settings) in WORKLOADS.items():
+            apply(conn, settings)
+            for arm in measure.rotated(arms, n):
+                progress.step(f"round {n} {name} {arm.name}, {left}")
+                run = measure.run(conn, arm, sql, name, "warm" if n == 0 else "repeat", n)
+                if run.plan != "parallel":
+                    raise SystemExit(f"{name}: the plan is not parallel")
+                runs.append(run)
+                left.advance()
+            for setting in settings:
+                conn.execute(f"RESET {setting}")
+
+    print(f"\n{value(conn, 'SELECT version()')}\n{args.rows} rows; {line()}"
+          f"\ntime by the time at the default of {default} pages:"
+          f" median of {args.rounds} rounds; in brackets the default's median\n")
+    head = f"{'workload':12}" + "".join(f"{size:>9}" for size in sizes) + f"{'':>14}"
+    print(head + "\n" + "-" * len(head))
+    for name in WORKLOADS:
+        ratios = [measure.median_ratio(runs, name, "repeat", arm.name, str(default)) for arm in arms]
+        base = median(r.ms for r in measure.select(runs, name, "repeat", str(default)))
+        print(f"{name:12}" + "".join(f"{ratio:9.2f}" for ratio in ratios) + f"  ({base:.1f} ms)")
+    if not all(measure.same_answers(runs, name) for name in WORKLOADS):
+        raise SystemExit("answers differ")
+
+
+if __name__ == "__main__":
+    main()

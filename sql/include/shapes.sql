@@ -1,0 +1,103 @@
+\set ECHO none
+--
+-- What the tests of the plan shapes begin with.
+--
+-- every table is worth workers, most of the work is theirs, and a flush costs
+-- nothing
+SET min_parallel_table_scan_size = 0;
+SET min_parallel_index_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET max_parallel_workers_per_gather = 2;
+SET temp_parallel.write_temp_page_cost = 0;
+SET temp_parallel.buffer_scan_cost = 0;
+SET cpu_tuple_cost = 0.5;
+
+-- Runs a query with its temporary tables read by the workers alone, by workers
+-- and leader, and by core's plan, in this order, so that the workers meet the
+-- pages as the last statement left them: dirty and without hint bits.
+--   flushed  a TempFlush node is below Gather (with and without the leader)
+--   shape    every plan line asked for is below Gather
+--   answers  the three results are equal, in their order if the query ends in
+--            ORDER BY
+-- A plan that is not as expected is printed.
+CREATE FUNCTION pg_temp.both_ways(query text, VARIADIC shape text[] DEFAULT '{}')
+RETURNS TABLE (flushed boolean, shape_found boolean, n bigint, answers text)
+LANGUAGE plpgsql
+SET temp_parallel.enabled = on SET parallel_leader_participation = on
+AS $$
+DECLARE
+	mode text;
+	line text;
+	plan text;
+	node text;
+	depth int;
+	gather int;				-- depth of the Gather that we are below
+	initplan int;			-- depth of the InitPlan that we are in,
+	gather_outside int;		-- and the Gather around it
+	below text[];
+	result text;
+	results text[] := '{}';
+BEGIN
+	flushed := true;
+	shape_found := true;
+	FOREACH mode IN ARRAY ARRAY['workers', 'all', 'core'] LOOP
+		PERFORM set_config('temp_parallel.enabled',
+						   CASE WHEN mode = 'core' THEN 'off' ELSE 'on' END, true),
+				set_config('parallel_leader_participation',
+						   CASE WHEN mode = 'workers' THEN 'off' ELSE 'on' END, true);
+
+		IF mode <> 'core' THEN
+			plan := '';
+			below := '{}';
+			gather := NULL;
+			initplan := NULL;
+			FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+				plan := plan || E'\n' || line;
+				depth := length(substring(line FROM '^ *'));
+				node := regexp_replace(line, '^ *(->  )?', '');
+				IF depth <= initplan THEN
+					initplan := NULL;
+					gather := gather_outside;
+				END IF;
+				IF depth <= gather THEN
+					gather := NULL;
+				END IF;
+				IF node LIKE 'InitPlan%' THEN
+					initplan := depth;
+					gather_outside := gather;
+					gather := NULL;
+				ELSIF node LIKE 'Gather%' THEN
+					gather := depth;
+				ELSIF gather IS NOT NULL THEN
+					below := below || node;
+				END IF;
+			END LOOP;
+			IF NOT 'Parallel Custom Scan (TempFlush)' = ANY (below) THEN
+				flushed := false;
+				RAISE NOTICE 'no TempFlush below Gather (%):%', mode, plan;
+			END IF;
+			IF mode = 'all' AND EXISTS
+				(SELECT FROM unnest(shape) s WHERE NOT EXISTS
+					(SELECT FROM unnest(below) b WHERE b LIKE s || '%')) THEN
+				shape_found := false;
+				RAISE NOTICE 'not all of % below Gather:%', shape, plan;
+			END IF;
+		END IF;
+
+		EXECUTE 'CREATE TABLE both_ways_result AS ' || query;
+		SELECT count(*),
+			   string_agg(r::text, E'\n'
+						  ORDER BY CASE WHEN query ~* 'order by [^()]*$' THEN ctid END,
+								   r::text)
+		  INTO n, result FROM both_ways_result r;
+		results := results || result;
+		DROP TABLE both_ways_result;
+	END LOOP;
+	answers := CASE WHEN results[1] IS NOT DISTINCT FROM results[3] AND
+						 results[2] IS NOT DISTINCT FROM results[3]
+			   THEN 'same' ELSE 'DIFFERENT' END;
+	RETURN NEXT;
+END
+$$;
+\set ECHO all

@@ -1,0 +1,241 @@
+--
+-- Statements: which of them read temporary tables in workers
+--
+LOAD 'temp_parallel';
+-- every table is worth workers, most of the work is theirs, and a flush costs
+-- nothing
+SET min_parallel_table_scan_size = 0;
+SET min_parallel_index_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET max_parallel_workers_per_gather = 2;
+SET temp_parallel.write_temp_page_cost = 0;
+SET temp_parallel.buffer_scan_cost = 0;
+SET cpu_tuple_cost = 0.5;
+
+
+-- The number of dirty pages of a table: what its flush would write.  0 after
+-- a statement that was flushed for workers, what it was before if not.
+CREATE FUNCTION pg_temp.flush_cost(regclass) RETURNS float8
+AS 'temp_parallel', 'pg_temp_flush_cost' LANGUAGE C;
+CREATE FUNCTION pg_temp.dirty(regclass) RETURNS float8 LANGUAGE sql
+SET temp_parallel.write_temp_page_cost = 1 SET temp_parallel.buffer_scan_cost = 0
+AS 'SELECT pg_temp.flush_cost($1)';
+
+CREATE TEMP TABLE t (id int, g int, v int);
+INSERT INTO t SELECT i, i % 10, i FROM generate_series(1, 3000) i;
+ANALYZE t;
+CREATE TABLE statements_p (id int, v int) WITH (autovacuum_enabled = off);
+INSERT INTO statements_p SELECT i, i FROM generate_series(1, 2000) i;
+ANALYZE statements_p;
+
+-- Before each statement every page is changed; after it, was the table flushed?
+\set change 'UPDATE t SET v = v + 1;'
+\set flushed 'SELECT pg_temp.dirty(''t'') = 0 AS flushed;'
+:change
+:flushed
+
+--
+-- Statements that core runs in parallel
+--
+-- a plain SELECT; twice: the second time there is nothing to write
+SELECT count(*), sum(v) FROM t;
+:flushed
+SELECT pg_temp.dirty('t');
+SELECT count(*), sum(v) FROM t;
+
+-- EXPLAIN alone writes nothing
+:change
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
+:flushed
+
+-- CREATE TABLE AS, of each kind; the table made is not part of the flush
+CREATE TABLE statements_ctas AS SELECT id, v FROM t WHERE g < 5;
+:flushed
+SELECT count(*), sum(v) FROM statements_ctas;
+DROP TABLE statements_ctas;
+:change
+CREATE UNLOGGED TABLE statements_ctas AS SELECT id, v FROM t WHERE g < 5;
+:flushed
+SELECT count(*), sum(v) FROM statements_ctas;
+DROP TABLE statements_ctas;
+:change
+CREATE TEMP TABLE ctas AS SELECT id, v FROM t WHERE g < 5;
+:flushed
+SELECT pg_temp.dirty('ctas') > 0 AS ctas_dirty;
+SELECT count(*), sum(v) FROM ctas;
+DROP TABLE ctas;
+:change
+SELECT id, v INTO statements_into FROM t WHERE g < 5;
+:flushed
+SELECT count(*), sum(v) FROM statements_into;
+DROP TABLE statements_into;
+:change
+SELECT id, v INTO TEMP tinto FROM t WHERE g < 5;
+:flushed
+SELECT count(*), sum(v) FROM tinto;
+DROP TABLE tinto;
+:change
+CREATE TABLE statements_ctas AS SELECT id, v FROM t WITH NO DATA;
+:flushed
+DROP TABLE statements_ctas;
+EXPLAIN (COSTS OFF) CREATE TABLE statements_ctas AS SELECT id, v FROM t;
+
+-- a materialized view may not be made of temporary tables, as ever
+CREATE MATERIALIZED VIEW statements_mv AS SELECT * FROM t;
+
+-- COPY of a query; of the table itself, which is no query
+COPY (SELECT g, count(*), sum(v) FROM t GROUP BY g ORDER BY g) TO STDOUT;
+:flushed
+:change
+COPY (SELECT * FROM t ORDER BY v LIMIT 2) TO STDOUT;
+:flushed
+
+-- a prepared statement: with a plan of its own, with one for all values
+PREPARE q(int) AS SELECT count(*), sum(v) FROM t WHERE v % 10 < $1;
+:change
+EXECUTE q(5);
+:flushed
+SET plan_cache_mode = force_generic_plan;
+:change
+EXECUTE q(5);
+:flushed
+EXPLAIN (COSTS OFF) EXECUTE q(5);
+EXECUTE q(7);
+-- the cached plan meets a table that is empty, and one that is made anew
+BEGIN;
+TRUNCATE t;
+EXECUTE q(7);
+ROLLBACK;
+EXECUTE q(7);
+-- stored before the table is flushed again, and run with new rows
+INSERT INTO t SELECT i, i % 10, i FROM generate_series(1, 100) i;
+EXECUTE q(100);
+:flushed
+DELETE FROM t WHERE ctid IN (SELECT max(ctid) FROM t GROUP BY id HAVING count(*) > 1);
+EXECUTE q(100);
+:flushed
+-- EXECUTE may make a table, too
+:change
+CREATE TEMP TABLE ctas AS EXECUTE q(5);
+:flushed
+TABLE ctas;
+DROP TABLE ctas;
+-- the plan was made with the module on; off, it is made again or run without
+SET temp_parallel.enabled = off;
+:change
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
+SELECT count(*) FROM t;
+:flushed
+RESET temp_parallel.enabled;
+DEALLOCATE q;
+RESET plan_cache_mode;
+-- dropped and made again under the plan
+PREPARE q AS SELECT count(*), sum(v) FROM t;
+EXECUTE q;
+ALTER TABLE t RENAME TO told;
+CREATE TEMP TABLE t AS SELECT id, g, v FROM told WHERE id <= 1000;
+ANALYZE t;
+EXECUTE q;
+:flushed
+DROP TABLE t;
+ALTER TABLE told RENAME TO t;
+EXECUTE q;
+DEALLOCATE q;
+
+-- statements of PL/pgSQL that read all rows
+CREATE FUNCTION pg_temp.plpgsql_assign() RETURNS bigint LANGUAGE plpgsql AS
+$$ DECLARE s bigint; BEGIN s := (SELECT sum(v) FROM t WHERE g < 8); RETURN s; END $$;
+CREATE FUNCTION pg_temp.plpgsql_perform() RETURNS boolean LANGUAGE plpgsql AS
+$$ BEGIN PERFORM id, v FROM t WHERE g < 8; RETURN FOUND; END $$;
+CREATE FUNCTION pg_temp.plpgsql_query() RETURNS SETOF int LANGUAGE plpgsql AS
+$$ BEGIN RETURN QUERY SELECT v FROM t WHERE g < 8; END $$;
+CREATE FUNCTION pg_temp.plpgsql_query_execute() RETURNS SETOF int LANGUAGE plpgsql AS
+$$ BEGIN RETURN QUERY EXECUTE 'SELECT v FROM t WHERE g < $1' USING 8; END $$;
+CREATE FUNCTION pg_temp.sql_function() RETURNS SETOF int LANGUAGE sql VOLATILE AS
+$$ SELECT v FROM t WHERE g < 8 $$;
+:change
+SELECT pg_temp.plpgsql_perform();
+:flushed
+:change
+SELECT count(*), sum(q) FROM pg_temp.plpgsql_query() q;
+:flushed
+:change
+SELECT count(*), sum(q) FROM pg_temp.plpgsql_query_execute() q;
+:flushed
+-- these two may differ between server versions: the answers count
+:change
+SELECT pg_temp.plpgsql_assign();
+SELECT count(*), sum(q) FROM pg_temp.sql_function() q;
+
+-- a loop that changes the table and reads it in parallel, again and again
+:change
+DO $$
+DECLARE s bigint; first bigint;
+BEGIN
+	SELECT sum(v) INTO first FROM t;
+	FOR i IN 1 .. 20 LOOP
+		UPDATE t SET v = v + 1 WHERE id % 20 = i % 20;
+		DELETE FROM t WHERE id = 3000 - i;
+		INSERT INTO t VALUES (3000 - i, 0, 3000 - i);
+		SELECT sum(v), count(*) INTO s FROM t;
+	END LOOP;
+	RAISE INFO '% more than before', s - first;
+END $$;
+SET temp_parallel.enabled = off;
+SELECT count(*), sum(v), sum(g) FROM t;
+RESET temp_parallel.enabled;
+SELECT count(*), sum(v), sum(g) FROM t;
+
+-- a query that reads t in workers calls, in the leader, a function that runs
+-- another one
+CREATE FUNCTION pg_temp.nested(x int) RETURNS bigint LANGUAGE plpgsql PARALLEL RESTRICTED AS
+$$ DECLARE s bigint; BEGIN SELECT sum(v) INTO s FROM t WHERE g = x; RETURN s; END $$;
+:change
+SELECT g, sum(v) = pg_temp.nested(g) AS same FROM t GROUP BY g ORDER BY g;
+:flushed
+
+--
+-- Statements that core does not run in parallel: nothing is written for them
+--
+:change
+BEGIN;
+-- a cursor
+DECLARE c CURSOR FOR SELECT id, v FROM t ORDER BY id;
+FETCH 2 FROM c;
+EXPLAIN (COSTS OFF) DECLARE c2 CURSOR FOR SELECT id, v FROM t;
+CLOSE c;
+-- row locks
+SELECT count(*) FROM (SELECT id FROM t FOR UPDATE) x;
+EXPLAIN (COSTS OFF) SELECT id FROM t FOR SHARE;
+:flushed
+COMMIT;
+-- writing statements; a SELECT with one inside
+:change
+EXPLAIN (COSTS OFF) INSERT INTO statements_p SELECT id, v FROM t;
+INSERT INTO statements_p SELECT id, v FROM t;
+UPDATE statements_p SET v = t.v FROM t WHERE t.id = statements_p.id;
+DELETE FROM statements_p USING t WHERE t.id = statements_p.id AND t.id > 1000;
+WITH d AS (DELETE FROM statements_p WHERE id = 1 RETURNING id) SELECT count(*) > 0 AS deleted FROM t JOIN d USING (id);
+:flushed
+-- PL/pgSQL asks for a part of the rows: two at most for INTO, 50 for a loop
+CREATE FUNCTION pg_temp.plpgsql_into() RETURNS bigint LANGUAGE plpgsql AS
+$$ DECLARE s bigint; BEGIN SELECT sum(v) INTO s FROM t WHERE g < 8; RETURN s; END $$;
+SELECT pg_temp.plpgsql_into();
+CREATE FUNCTION pg_temp.plpgsql_loop() RETURNS bigint LANGUAGE plpgsql AS
+$$ DECLARE r record; s bigint := 0; BEGIN FOR r IN SELECT v FROM t WHERE g < 8 LOOP s := s + r.v; END LOOP; RETURN s; END $$;
+SELECT pg_temp.plpgsql_loop() > 0 AS looped;
+:flushed
+-- no worker is allowed: a serial plan
+SET max_parallel_workers_per_gather = 0;
+SELECT count(*) FROM t;
+:flushed
+SET max_parallel_workers_per_gather = 2;
+
+-- a plan for workers that do not come: written, read by the leader alone
+SET max_parallel_workers = 0;
+SELECT count(*), sum(v) FROM t;
+:flushed
+RESET max_parallel_workers;
+
+DROP TABLE statements_p;

@@ -1,0 +1,260 @@
+--
+-- Transactions: what workers see of the leader's, and what survives them
+--
+LOAD 'temp_parallel';
+\i sql/include/shapes.sql
+
+-- so few that a table of this file does not fit
+SET temp_buffers = '800kB';
+
+CREATE TEMP TABLE t (id int, v int, pad text);
+INSERT INTO t SELECT i, i, repeat('t', 60) FROM generate_series(1, 3000) i;
+ANALYZE t;
+
+-- count(*) and sum(v) of t as the workers see it
+\set workers 'SET parallel_leader_participation = off; SELECT count(*), sum(v) FROM t; RESET parallel_leader_participation;'
+\set both 'SELECT * FROM pg_temp.both_ways(''SELECT * FROM t'', ''Parallel Seq Scan on t'');'
+
+--
+-- Rows that the transaction itself has inserted, updated, deleted
+--
+BEGIN;
+INSERT INTO t SELECT i, i, 'new' FROM generate_series(3001, 4000) i;
+:both
+UPDATE t SET v = v + 1 WHERE id % 2 = 0;
+:both
+DELETE FROM t WHERE id % 5 = 0;
+:both
+:workers
+ROLLBACK;
+:both
+:workers
+
+-- combo CIDs: rows inserted and deleted, updated and deleted, updated again by
+-- the same transaction; the workers get the leader's list of them
+BEGIN;
+INSERT INTO t SELECT i, i, 'new' FROM generate_series(3001, 4000) i;
+UPDATE t SET v = v + 1 WHERE id > 2000;
+UPDATE t SET v = v + 1 WHERE id > 2500;
+DELETE FROM t WHERE id > 3500;
+:both
+UPDATE t SET v = v + 10 WHERE id > 3000;
+DELETE FROM t WHERE id BETWEEN 2900 AND 3100;
+:both
+:workers
+COMMIT;
+:both
+:workers
+-- a cursor sees what was there when it was opened, whatever is read in between
+BEGIN;
+DECLARE c CURSOR FOR SELECT count(*), sum(v) FROM t;
+DECLARE s SCROLL CURSOR FOR SELECT id, v FROM t;
+FETCH 2 FROM s;
+UPDATE t SET v = v * 2;
+DELETE FROM t WHERE id > 3000;
+:both
+-- s goes on in the middle of a page, with heap's routine, over the old rows
+FETCH 2 FROM s;
+:workers
+MOVE 500 FROM s;
+:workers
+FETCH 2 FROM s;
+FETCH BACKWARD 1 FROM s;
+FETCH c;
+ROLLBACK;
+
+--
+-- Savepoints
+--
+BEGIN;
+SAVEPOINT a;
+INSERT INTO t SELECT i, i, 'a' FROM generate_series(5001, 5500) i;
+SAVEPOINT b;
+UPDATE t SET v = v + 1 WHERE id > 5000;
+DELETE FROM t WHERE id <= 1000;
+:both
+ROLLBACK TO b;
+:both
+:workers
+SAVEPOINT c;
+UPDATE t SET v = v + 7;
+RELEASE c;
+:both
+ROLLBACK TO a;
+:both
+:workers
+COMMIT;
+:workers
+
+--
+-- Tables that live shorter than the session
+--
+-- rows that go at commit
+CREATE TEMP TABLE odr (id int, v int) ON COMMIT DELETE ROWS;
+BEGIN;
+INSERT INTO odr SELECT i, i FROM generate_series(1, 2000) i;
+SELECT * FROM pg_temp.both_ways('SELECT * FROM odr', 'Parallel Seq Scan on odr');
+COMMIT;
+SELECT count(*) FROM odr;
+BEGIN;
+INSERT INTO odr SELECT i, i + 1 FROM generate_series(1, 1000) i;
+SELECT * FROM pg_temp.both_ways('SELECT * FROM odr', 'Parallel Seq Scan on odr');
+ROLLBACK;
+DROP TABLE odr;
+-- a table that goes at commit; made in the same transaction
+BEGIN;
+CREATE TEMP TABLE ocd ON COMMIT DROP AS SELECT i AS id, i AS v FROM generate_series(1, 2000) i;
+SELECT * FROM pg_temp.both_ways('SELECT * FROM ocd', 'Parallel Seq Scan on ocd');
+CREATE INDEX ON ocd (id);
+UPDATE ocd SET v = v + 1;
+SET LOCAL enable_seqscan = off;
+SET LOCAL enable_bitmapscan = off;
+SELECT * FROM pg_temp.both_ways('SELECT * FROM ocd WHERE id < 1500 ORDER BY id', 'Parallel Index Scan using ocd_id_idx on ocd');
+COMMIT;
+SELECT to_regclass('ocd');
+
+-- TRUNCATE: a new file in the same transaction, and the old one after ROLLBACK
+BEGIN;
+:workers
+TRUNCATE t;
+SELECT count(*) FROM t;
+INSERT INTO t SELECT i, i, 'after' FROM generate_series(1, 1500) i;
+:both
+SAVEPOINT a;
+TRUNCATE t;
+INSERT INTO t SELECT i, -i, 'again' FROM generate_series(1, 1000) i;
+:both
+ROLLBACK TO a;
+:both
+:workers
+ROLLBACK;
+:both
+:workers
+-- statements that rewrite the table: heap's routine has to be the table's, and
+-- the new files the workers'
+BEGIN;
+ALTER TABLE t ALTER v TYPE bigint;
+:both
+CREATE INDEX t_id ON t (id);
+CLUSTER t USING t_id;
+:both
+COMMIT;
+VACUUM FULL t;
+:both
+:workers
+ALTER TABLE t ADD extra int DEFAULT 5;
+:both
+REINDEX TABLE t;
+ANALYZE t;
+SELECT relpages > 0 AS analyzed, reltuples FROM pg_class WHERE oid = 't'::regclass;
+
+--
+-- Changes made after a parallel query are not lost
+--
+CREATE TEMP TABLE filler (pad text);
+:workers
+UPDATE t SET v = v + 1, pad = 'changed';
+-- every buffer is needed for something else
+INSERT INTO filler SELECT repeat('f', 500) FROM generate_series(1, 3000);
+SELECT count(*), sum(v), min(pad) FROM t;
+:both
+-- pages that a parallel query has read, with hints that it dropped
+BEGIN;
+UPDATE t SET v = v + 1 WHERE id % 2 = 0;
+:workers
+DELETE FROM t WHERE id % 3 = 0;
+INSERT INTO filler SELECT repeat('f', 500) FROM generate_series(1, 3000);
+:both
+COMMIT;
+SELECT count(*) FROM filler;
+:both
+VACUUM t;
+INSERT INTO filler SELECT repeat('f', 500) FROM generate_series(1, 3000);
+:both
+SELECT * FROM pg_temp.both_ways('SELECT count(*) FROM filler', 'Parallel Seq Scan on filler');
+TRUNCATE filler;
+
+--
+-- Isolation levels
+--
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+:workers
+UPDATE t SET v = v + 1 WHERE id % 2 = 1;
+:both
+COMMIT;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+:workers
+UPDATE t SET v = v + 1 WHERE id % 2 = 1;
+:both
+COMMIT;
+BEGIN READ ONLY;
+:workers
+UPDATE t SET v = v + 1 WHERE id % 2 = 1;
+:workers
+COMMIT;
+
+--
+-- Errors
+--
+\set VERBOSITY terse
+-- in a worker; the table is as it was, and heap's routine is back: an index
+-- build refuses any other
+BEGIN;
+UPDATE t SET v = v + 1 WHERE id % 2 = 1;
+SAVEPOINT a;
+SET LOCAL parallel_leader_participation = off;
+SELECT count(1 / (v - v)) FROM t;
+ROLLBACK TO a;
+CREATE INDEX t_after_error ON t (v);
+:both
+DROP INDEX t_after_error;
+COMMIT;
+SET parallel_leader_participation = off;
+SELECT count(1 / (v - v)) FROM t;
+RESET parallel_leader_participation;
+CREATE INDEX t_after_error ON t (v);
+UPDATE t SET v = v + 1;
+:both
+DROP INDEX t_after_error;
+-- in the leader, above the Gather
+SELECT 1 / (count(*) - count(*)) FROM t;
+CREATE INDEX t_after_error ON t (v);
+DROP INDEX t_after_error;
+-- caught by PL/pgSQL, which goes on with the same table
+DO $$
+DECLARE n bigint;
+BEGIN
+	FOR i IN 1 .. 5 LOOP
+		UPDATE t SET v = v + 1;
+		BEGIN
+			SELECT count(1 / (v - v)) INTO n FROM t;
+		EXCEPTION WHEN division_by_zero THEN
+			RAISE INFO 'caught';
+		END;
+		INSERT INTO t (id, v, pad) VALUES (i, i, 'after');
+		SELECT count(*) INTO n FROM t WHERE pad = 'after';
+		RAISE INFO '% rows', n;
+	END LOOP;
+END $$;
+:both
+-- cancelled in the middle
+SET statement_timeout = '200ms';
+SELECT count(pg_sleep(v * 0 + 5)) FROM t;
+RESET statement_timeout;
+CREATE INDEX t_after_error ON t (v);
+UPDATE t SET v = v + 1;
+:both
+-- a function wrongly marked parallel safe that reads a temporary table gets
+-- core's error, whichever table it is
+CREATE FUNCTION pg_temp.wrongly_safe(x bigint) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE
+AS 'BEGIN RETURN (SELECT max(id) FROM t); END';
+SET parallel_leader_participation = off;
+SELECT count(pg_temp.wrongly_safe(v)) FROM t;
+RESET parallel_leader_participation;
+:both
+
+-- a table dropped and the session's tables discarded
+DROP TABLE t;
+CREATE TEMP TABLE t AS SELECT i AS id, i AS v FROM generate_series(1, 2000) i;
+:both
+:workers
