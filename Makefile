@@ -4,6 +4,7 @@
 
 MODULE_big = temp_parallel
 OBJS = \
+	calibrate.o \
 	flush_cost.o \
 	flush_placement.o \
 	func_checks.o \

@@ -27,7 +27,7 @@
  * How much dearer a page of rel is than one in a tablespace that says
  * nothing.
  */
-static double
+double
 tablespace_factor(Relation rel)
 {
 	double		spc_seq_page_cost;

@@ -41,6 +41,30 @@ shuffled_blocks(BlockNumber n)
 }
 
 /*
+ * Read all blocks of a temporary table's main fork into local buffers, in
+ * order or in random order; return their number.
+ */
+BlockNumber
+read_into_local_buffers(Relation rel, bool randomize)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
+	BlockNumber *order = NULL;
+
+	if (randomize && nblocks > 0)
+		order = shuffled_blocks(nblocks);
+
+	for (BlockNumber i = 0; i < nblocks; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		ReleaseBuffer(ReadBuffer(rel, order == NULL ? i : order[i]));
+	}
+
+	if (order != NULL)
+		pfree(order);
+	return nblocks;
+}
+
+/*
  * pg_read_temp_relation(relation regclass, randomize boolean) returns bigint
  *
  * Read all blocks of a temporary table's main fork into local buffers, in
@@ -53,7 +77,6 @@ pg_read_temp_relation(PG_FUNCTION_ARGS)
 	Oid			relid;
 	Relation	rel;
 	BlockNumber nblocks;
-	BlockNumber *order = NULL;
 
 	refuse_while_workers_read("pg_read_temp_relation()");
 	relid = temp_table_argument(fcinfo, 0, MAY_READ_TABLE);
@@ -64,18 +87,7 @@ pg_read_temp_relation(PG_FUNCTION_ARGS)
 				 errhint("Pass false to read the blocks in order, true to read them in random order.")));
 
 	rel = relation_open(relid, AccessShareLock);
-	nblocks = RelationGetNumberOfBlocks(rel);
-	if (PG_GETARG_BOOL(1) && nblocks > 0)
-		order = shuffled_blocks(nblocks);
-
-	for (BlockNumber i = 0; i < nblocks; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		ReleaseBuffer(ReadBuffer(rel, order == NULL ? i : order[i]));
-	}
-
-	if (order != NULL)
-		pfree(order);
+	nblocks = read_into_local_buffers(rel, PG_GETARG_BOOL(1));
 	relation_close(rel, AccessShareLock);
 	PG_RETURN_INT64((int64) nblocks);
 }
@@ -95,23 +107,14 @@ holds_page_of(int i, const RelFileLocator *locator)
 }
 
 /*
- * pg_temp_buffers_dirty(relation regclass) returns bigint
- *
- * Mark every page of a temporary table, of all its forks, that is in local
- * buffers as dirty; return their number.  Its indexes and its TOAST table stay
- * as they are.
+ * Mark every page of a temporary relation, of all its forks, that is in local
+ * buffers as dirty; return their number.
  */
-Datum
-pg_temp_buffers_dirty(PG_FUNCTION_ARGS)
+int64
+dirty_local_buffers_of(Relation rel)
 {
-	Oid			relid;
-	Relation	rel;
 	int64		marked = 0;
 
-	refuse_while_workers_read("pg_temp_buffers_dirty()");
-	relid = temp_table_argument(fcinfo, 0, MUST_OWN_TABLE);
-
-	rel = relation_open(relid, AccessShareLock);
 	for (int i = 0; i < NLocBuffer; i++)
 	{
 		BufferDesc *buf = GetLocalBufferDescriptor(i);
@@ -129,6 +132,26 @@ pg_temp_buffers_dirty(PG_FUNCTION_ARGS)
 		ReleaseBuffer(buffer);
 		marked++;
 	}
+	return marked;
+}
+
+/*
+ * pg_temp_buffers_dirty(relation regclass) returns bigint
+ *
+ * The same for a table.  Its indexes and its TOAST table stay as they are.
+ */
+Datum
+pg_temp_buffers_dirty(PG_FUNCTION_ARGS)
+{
+	Oid			relid;
+	Relation	rel;
+	int64		marked;
+
+	refuse_while_workers_read("pg_temp_buffers_dirty()");
+	relid = temp_table_argument(fcinfo, 0, MUST_OWN_TABLE);
+
+	rel = relation_open(relid, AccessShareLock);
+	marked = dirty_local_buffers_of(rel);
 	relation_close(rel, AccessShareLock);
 	PG_RETURN_INT64(marked);
 }

@@ -159,3 +159,33 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION temp_parallel_stats() IS
 'this session''s flushes before launches of workers, the pages and milliseconds they took, workers launched after them, pages whose hints the leader dropped, and statements whose parallel plan the leader ran alone';
+
+-- the constants of the cost model, measured
+
+CREATE FUNCTION temp_parallel_calibrate(
+	pages integer DEFAULT NULL,
+	iterations integer DEFAULT 30,
+	tablespace name DEFAULT NULL,
+	max_cv float8 DEFAULT 0.25,
+	OUT measured_pages integer,
+	OUT measured_iterations integer,
+	OUT write_page_us float8,
+	OUT read_page_us float8,
+	OUT scan_buffer_us float8,
+	OUT process_page_us float8,
+	OUT write_read_ratio float8,
+	OUT ratio_low float8,
+	OUT ratio_high float8,
+	OUT write_cv float8,
+	OUT process_cv float8,
+	OUT planner_unit_us float8,
+	OUT write_temp_page_cost float8,
+	OUT buffer_scan_cost float8,
+	OUT set_commands text,
+	OUT alter_system_commands text)
+RETURNS record
+AS 'MODULE_PATHNAME', 'temp_parallel_calibrate'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION temp_parallel_calibrate(integer, integer, name, float8) IS
+'measure on a temporary table of its own, in microseconds, what writing, reading and processing a page and looking at a buffer take, and recommend settings for the cost model; nulls where the measurements vary by more than max_cv';

@@ -65,6 +65,10 @@ extern LocalBufCount *localbuf_stats_relation(LocalBufStats *stats,
 											  Relation rel);
 extern bool local_buffer_is_pinned(int i);
 
+/* localbuf_read.c: pages into the pool, and dirty there */
+extern BlockNumber read_into_local_buffers(Relation rel, bool randomize);
+extern int64 dirty_local_buffers_of(Relation rel);
+
 /* flush_cost.c: the cost model */
 typedef struct FlushCost
 {
@@ -73,6 +77,7 @@ typedef struct FlushCost
 	Cost		cost;			/* what that costs */
 } FlushCost;
 
+extern double tablespace_factor(Relation rel);
 extern FlushCost flush_cost_of_tables(LocalBufStats *stats, List *relids);
 extern FlushCost flush_cost_of_pool(LocalBufStats *stats);
 

@@ -1,0 +1,150 @@
+"""bench/planner_choice: time lost by the planner's choices, over a grid."""
+
+import argparse
+import os
+import platform
+import sys
+from statistics import median
+
+from . import choice_grid, choice_policy, choice_report, measure
+from .progress import Progress, TimeLeft
+from .session import apply, connect, use, value
+from .settings import SETTINGS, line
+
+TRIES = 5           # of the calibration
+
+
+def listed(kind):
+    return lambda text: [kind(item) for item in text.split(",")]
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="bench/planner_choice")
+    parser.add_argument("--rows", type=listed(int), default=[200_000, 600_000, 2_000_000])
+    parser.add_argument("--widths", type=listed(str), default=list(choice_grid.WIDTHS))
+    parser.add_argument("--dirty", type=listed(float), default=[0, 0.25, 1])
+    parser.add_argument("--selectivities", type=listed(float), default=[0.01, 1])
+    parser.add_argument("--kinds", type=listed(str), default=list(choice_grid.KINDS))
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--csv")
+    parser.add_argument("--plot")
+    args = parser.parse_args()
+    for name, known in (("widths", choice_grid.WIDTHS), ("kinds", choice_grid.KINDS)):
+        unknown = set(getattr(args, name)) - set(known)
+        if unknown:
+            parser.error(f"no such {name}: {', '.join(sorted(unknown))}")
+    if min(args.rows) < choice_grid.SIDE_PART or args.pairs < 1 or \
+            not all(0 <= part <= 1 for part in args.dirty + args.selectivities):
+        parser.error("rows are at least 10, pairs at least 1, parts between 0 and 1")
+    return args
+
+
+def machine():
+    model = platform.processor() or platform.machine()
+    with open("/proc/cpuinfo") as info:
+        for entry in info:
+            if entry.startswith("model name"):
+                model = entry.split(":", 1)[1].strip()
+                break
+    return f"{len(os.sched_getaffinity(0))} processors ({model}), {platform.system()}" \
+        f" {platform.release()}"
+
+
+def calibrate(conn, progress):
+    """The recommended constants. A busy machine may need more than one try."""
+    for _ in range(TRIES):
+        result = conn.execute(
+            "SELECT write_temp_page_cost, buffer_scan_cost, write_page_us, read_page_us,"
+            " process_page_us, planner_unit_us, write_cv, process_cv"
+            " FROM temp_parallel_calibrate()").fetchone()
+        write, scan, write_us, read_us, process_us, unit_us, write_cv, process_cv = result
+        progress.say(f"calibrated: a page takes {write_us:.2f} us to write, {read_us:.2f} to read,"
+                     f" {process_us:.2f} to process; a unit of the planner is {unit_us:.2f} us"
+                     f" (variation {write_cv:.0%} and {process_cv:.0%})")
+        if write is not None:
+            return write, scan
+    sys.exit("the machine is too busy to calibrate")
+
+
+def time_point(conn, point, arms, pairs, each):
+    """Runs of the query by arm, in pairs, one before that does not count; the
+    dirty pages are made before each run, as the flush cleans them."""
+    runs = {arm.name: [] for arm in arms}
+    for n in range(-1, pairs):
+        for arm in measure.rotated(arms, n):
+            choice_grid.make_dirty(conn, point.dirty)
+            run = measure.run(conn, arm, point.sql, point.name, "repeat", n)
+            if run.plan != arm.name:
+                sys.exit(f"{point.name}: the plan is {run.plan} although {arm.name} was asked for")
+            if n >= 0:
+                runs[arm.name].append(run)
+            each()
+    if len({run.digest for of_arm in runs.values() for run in of_arm}) != 1:
+        sys.exit(f"{point.name}: answers differ")
+    return {name: median(run.ms for run in of_arm) for name, of_arm in runs.items()}
+
+
+def measure_point(conn, point, arms, policies, rungs, server, pairs, each):
+    times = time_point(conn, point, arms, pairs, each)
+    timed = {arm.name == "parallel": measure.explain(conn, arm, point.sql) for arm in arms}
+    dirty_pages = choice_grid.make_dirty(conn, point.dirty)
+    parallel, same, steps = choice_policy.choices(conn, point, policies, rungs, server, timed)
+    return choice_policy.Outcome(
+        point=point, pages=choice_grid.pages(conn), dirty_pages=dirty_pages,
+        serial_ms=times["serial"], parallel_ms=times["parallel"],
+        parallel=parallel, same_plan=same, steps=steps)
+
+
+def main():
+    args = arguments()
+    progress = Progress()
+    for path in (args.csv, args.plot):      # a wrong path is known before the work
+        if path:
+            open(path, "a").close()
+
+    conn = connect(SETTINGS)
+    apply(conn, {"client_min_messages": "warning"})
+    server = choice_policy.server_settings(conn)
+    progress.say(machine())
+    costs = {"default": choice_policy.default_costs(conn), "calibrated": calibrate(conn, progress)}
+    for name, (write, scan) in costs.items():
+        progress.say(f"{name}: write_temp_page_cost = {write:g}, buffer_scan_cost = {scan:g}")
+    policies = [choice_policy.choosing(server, *item) for item in costs.items()]
+    arms = [choice_policy.forced(server), choice_policy.FORBIDDEN]
+    rungs = choice_policy.ladder(costs["calibrated"])
+
+    points, too_large = choice_grid.points(conn, args.rows, args.widths, args.kinds,
+                                           args.selectivities, args.dirty)
+    for table in too_large:
+        progress.say(f"left out, as they do not fit into temp_buffers: {table.name}")
+    progress.say(f"{len(points)} points, {args.pairs} pairs each; {line()}")
+
+    # by pages, or small tables would promise that large ones take no time
+    left = TimeLeft(sum(p.table.estimated_pages() for p in points) * (args.pairs + 1) * len(arms))
+    outcomes = []
+    for n, point in enumerate(points):
+        if n == 0 or points[n - 1].table != point.table:
+            progress.step(f"filling {point.table.name}, {left}")
+            use(conn, choice_policy.FORBIDDEN)
+            point.table.create(conn)
+
+        def each():
+            left.advance(point.table.estimated_pages())
+            progress.step(f"{point.name}, {left}")
+
+        outcomes.append(measure_point(conn, point, arms, policies, rungs, server, args.pairs, each))
+        if n + 1 == len(points) or points[n + 1].table != point.table:
+            progress.say(f"{point.table.name} done, {n + 1} of {len(points)} points, {left}")
+            if args.csv:
+                choice_report.write_csv(outcomes, list(costs), rungs, args.csv)
+
+    title = f"{value(conn, 'SELECT version()').split(' on ')[0]}; {machine()}; {line()}"
+    print(f"\n{title}")
+    choice_report.summary(outcomes, list(costs), rungs)
+    choice_report.by_dimension(outcomes, list(costs))
+    if args.plot:
+        choice_report.plot(outcomes, costs, rungs, title, args.plot)
+
+
+if __name__ == "__main__":
+    main()

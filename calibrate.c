@@ -1,0 +1,725 @@
+/*-------------------------------------------------------------------------
+ *
+ * calibrate.c
+ *	  SQL function that measures the constants of the cost model.
+ *
+ * The constants are on the planner's scale, whose unit is defined by the cost
+ * of reading a page in sequence.  That page comes from a disk; the pages of
+ * temporary tables mostly come from memory, and the planner counts them as
+ * dear all the same.  A write cost in proportion to a real read would hence be
+ * far too high beside cpu_tuple_cost.  So what a unit is worth is measured
+ * too: the time of a serial scan and aggregation of a table that is in the
+ * pool, divided by what the planner says it costs.
+ *
+ *		write_temp_page_cost = time to write a page / time of a unit
+ *		buffer_scan_cost = time to look at a buffer / time of a unit
+ *
+ * Each iteration does all steps, so that a slow second of the machine weighs
+ * on all of them, and what is returned are medians over the iterations.
+ *
+ * The invariant: everything happens in a subtransaction that is rolled back on
+ * every way out.  That takes back the table, its files and pages, settings,
+ * and the session's temporary schema if it had none.  What stays is the pool,
+ * and that pages of other tables may have been written or pushed out of it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "temp_parallel.h"
+
+#include <math.h>
+
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "nodes/pg_list.h"
+#include "portability/instr_time.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/plancache.h"
+#include "utils/resowner.h"
+#include "utils/timestamp.h"
+
+PG_FUNCTION_INFO_V1(temp_parallel_calibrate);
+
+#define MIN_PAGES			16
+#define DEFAULT_PAGES		4096	/* if the pool has room for them */
+#define SPARE_BUFFERS		32	/* of the pool, for what others have pinned */
+#define MIN_ITERATIONS		6	/* fewer have no 95 % interval of the median */
+#define MAX_ITERATIONS		1000
+#define WARM_UP_ITERATIONS	2
+#define DESCRIPTORS_TO_SCAN	100000	/* per iteration, the pool several times */
+#define PAD_LENGTH			55	/* bytes that make a row 104 long */
+#define TABLE_COLUMNS		5
+
+/* What is asked for. */
+typedef struct CalibrationTask
+{
+	int			pages;
+	int			iterations;
+	char	   *tablespace;		/* NULL: where temporary tables go */
+	double		max_cv;
+} CalibrationTask;
+
+/* What one iteration has measured: microseconds. */
+typedef struct Iteration
+{
+	double		write_page;
+	double		read_page;
+	double		process_page;
+	double		scan_buffer;
+} Iteration;
+
+/* All that was measured. */
+typedef struct Calibration
+{
+	int			pages;
+	double		cost_of_page;	/* what the planner charges for processing one */
+	double		page_factor;	/* the tablespace's, see flush_cost.c */
+	Iteration  *iterations;
+} Calibration;
+
+/* The table that is written, read and processed, and how. */
+typedef struct CalibrationTable
+{
+	Relation	rel;
+	int			pages;
+	SPIPlanPtr	query;
+} CalibrationTable;
+
+/* ----------
+ * The table
+ * ----------
+ */
+
+/* Change a setting until the end of the subtransaction. */
+static void
+set_locally(const char *name, const char *value)
+{
+	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_LOCAL, true, 0, false);
+}
+
+static void
+execute_utility(const char *command)
+{
+	if (SPI_execute(command, false, 0) < 0)
+		elog(ERROR, "could not execute: %s", command);
+}
+
+/* A name that no temporary table of the session has. */
+static char *
+unused_table_name(void)
+{
+	Oid			namespace;
+	Oid			toast_namespace;
+
+	GetTempNamespaceState(&namespace, &toast_namespace);
+	for (int i = 0;; i++)
+	{
+		char	   *name = psprintf("temp_parallel_calibrate_%d", i);
+
+		if (!OidIsValid(namespace) ||
+			!OidIsValid(get_relname_relid(name, namespace)))
+			return name;
+	}
+}
+
+/* Make the empty table, and return it opened. */
+static Relation
+create_table(const char *name, const char *tablespace)
+{
+	StringInfoData command;
+	Oid			namespace;
+	Oid			toast_namespace;
+
+	initStringInfo(&command);
+	/* without a column that could be toasted */
+	appendStringInfo(&command,
+					 "CREATE TEMPORARY TABLE %s (id bigint, class integer,"
+					 " number integer, amount float8, pad char(%d))"
+					 " USING heap ON COMMIT PRESERVE ROWS",
+					 name, PAD_LENGTH);
+	if (tablespace != NULL)
+		appendStringInfo(&command, " TABLESPACE %s",
+						 quote_identifier(tablespace));
+	execute_utility(command.data);
+
+	GetTempNamespaceState(&namespace, &toast_namespace);
+	return relation_open(get_relname_relid(name, namespace), AccessShareLock);
+}
+
+static HeapTuple
+make_row(TupleDesc tupdesc, int64 i, Datum pad)
+{
+	Datum		values[TABLE_COLUMNS];
+	bool		nulls[TABLE_COLUMNS] = {0};
+
+	values[0] = Int64GetDatum(i);
+	values[1] = Int32GetDatum((int32) (i % 100));
+	values[2] = Int32GetDatum((int32) (i * 7919 % 1000003));
+	values[3] = Float8GetDatum((double) (i % 1000) / 100);
+	values[4] = pad;
+	return heap_form_tuple(tupdesc, values, nulls);
+}
+
+/*
+ * Fill pages pages.  The rows are frozen, so that a scan looks no transaction
+ * up, as it does not in a table whose rows it has seen before.  (Nobody else
+ * sees the table, and if it is not rolled back, nor are the rows.)
+ */
+static void
+fill_table(Relation rel, int pages)
+{
+	TupleDesc	tupdesc = RelationGetDescr(rel);
+	char	   *text = palloc(PAD_LENGTH);
+	Datum		pad;
+	CommandId	cid = GetCurrentCommandId(true);
+	int64		rows = 1;
+
+	memset(text, 'x', PAD_LENGTH);
+	pad = PointerGetDatum(cstring_to_text_with_len(text, PAD_LENGTH));
+
+	for (int64 i = 0; i < rows; i++)
+	{
+		HeapTuple	tuple = make_row(tupdesc, i, pad);
+
+		CHECK_FOR_INTERRUPTS();
+		if (i == 0)				/* they are all of one length */
+			rows = (int64) pages *
+				((BLCKSZ - SizeOfPageHeaderData) /
+				 (MAXALIGN(tuple->t_len) + sizeof(ItemIdData)));
+		heap_insert(rel, tuple, cid,
+					HEAP_INSERT_FROZEN | HEAP_INSERT_SKIP_FSM, NULL);
+		heap_freetuple(tuple);
+	}
+	CommandCounterIncrement();
+}
+
+/* Make the table and its query, which is planned but not run. */
+static CalibrationTable
+make_table(const CalibrationTask *task)
+{
+	CalibrationTable table;
+	char	   *name = unused_table_name();
+
+	table.rel = create_table(name, task->tablespace);
+	fill_table(table.rel, task->pages);
+	table.pages = (int) RelationGetNumberOfBlocks(table.rel);
+	execute_utility(psprintf("ANALYZE pg_temp.%s", name));
+
+	table.query = SPI_prepare(psprintf("SELECT count(*), sum(number), max(amount)"
+									   " FROM pg_temp.%s WHERE class >= 0",
+									   name),
+							  0, NULL);
+	if (table.query == NULL)
+		elog(ERROR, "could not prepare the query: %s",
+			 SPI_result_code_string(SPI_result));
+	return table;
+}
+
+/* What the planner says that the query costs, per page. */
+static double
+planned_cost_of_page(const CalibrationTable *table)
+{
+	CachedPlan *plan = SPI_plan_get_cached_plan(table->query);
+	double		cost;
+
+	if (plan == NULL)
+		elog(ERROR, "the query has no plan");
+	cost = linitial_node(PlannedStmt, plan->stmt_list)->planTree->total_cost;
+	ReleaseCachedPlan(plan, NULL);	/* the query is not a saved one */
+
+	if (cost <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the planner's cost settings are zero"),
+				 errhint("Without costs for pages and rows there is no scale for the cost of a flush. Reset seq_page_cost and the cpu_*_cost settings.")));
+	return cost / table->pages;
+}
+
+/* ----------
+ * Measuring
+ * ----------
+ */
+
+/* The microseconds since start. */
+static double
+microseconds_since(instr_time start)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, start);
+	return INSTR_TIME_GET_DOUBLE(now) * 1e6;
+}
+
+/* Read the table from its file, which is in the system's cache. */
+static double
+measure_read(const CalibrationTable *table)
+{
+	RelFileLocator locator = RelationFileLocator(table->rel);
+	instr_time	start;
+	double		time;
+	LocalBufCount *count;
+
+	(void) evict_local_buffers(&locator, 1);
+	INSTR_TIME_SET_CURRENT(start);
+	(void) read_into_local_buffers(table->rel, false);
+	time = microseconds_since(start);
+
+	count = localbuf_stats_relation(localbuf_stats_collect(), table->rel);
+	if (count == NULL || count->allocated < table->pages)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("local buffers do not hold the %d pages of the measurement",
+						table->pages),
+				 errhint("Close cursors over temporary tables, ask for fewer pages, or raise \"temp_buffers\" in a new session.")));
+	return time / table->pages;
+}
+
+/* Scan and aggregate it, in the pool. */
+static double
+measure_processing(const CalibrationTable *table)
+{
+	instr_time	start;
+	double		time;
+	int			result;
+
+	INSTR_TIME_SET_CURRENT(start);
+	result = SPI_execute_plan(table->query, NULL, NULL, false, 0);
+	time = microseconds_since(start);
+	if (result != SPI_OK_SELECT)
+		elog(ERROR, "could not execute the query: %s",
+			 SPI_result_code_string(result));
+	SPI_freetuptable(SPI_tuptable);
+	return time / table->pages;
+}
+
+/*
+ * Look at a pool with nothing to write, as an execution of a parallel plan
+ * does: for the second look, and for the flush.  Per buffer.
+ */
+static double
+measure_buffer_scan(const CalibrationTable *table)
+{
+	List	   *relations = list_make1(table->rel);
+	int			allocated = localbuf_stats_collect()->allocated;
+	int			rounds = Max(DESCRIPTORS_TO_SCAN / allocated, 1);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "buffer scan",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	double		time = 0;
+
+	for (int i = 0; i < rounds; i++)
+	{
+		instr_time	start;
+
+		CHECK_FOR_INTERRUPTS();
+		INSTR_TIME_SET_CURRENT(start);
+		(void) localbuf_stats_collect();
+		(void) flush_local_buffers_of(relations);
+		time += microseconds_since(start);
+		MemoryContextReset(context);
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return time / rounds / allocated;
+}
+
+/* Write the table, all of whose pages are in the pool and dirty. */
+static double
+measure_write(const CalibrationTable *table)
+{
+	List	   *relations = list_make1(table->rel);
+	instr_time	start;
+	int64		written;
+	double		time;
+
+	(void) dirty_local_buffers_of(table->rel);
+	INSTR_TIME_SET_CURRENT(start);
+	written = flush_local_buffers_of(relations);
+	time = microseconds_since(start);
+	return time / Max(written, 1);
+}
+
+static Iteration
+measure_all(const CalibrationTable *table)
+{
+	Iteration	result;
+
+	result.read_page = measure_read(table);
+	result.process_page = measure_processing(table);
+	result.write_page = measure_write(table);
+	result.scan_buffer = measure_buffer_scan(table);
+	return result;
+}
+
+/* Say how far it has got, at most once a second. */
+static void
+show_progress(int done, int total, TimestampTz start, TimestampTz *last)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (done > 0 && done < total &&
+		TimestampDifferenceExceeds(*last, now, 1000))
+	{
+		*last = now;
+		ereport(NOTICE,
+				(errmsg("calibrating: %d of %d iterations done, %.0f s left",
+						done, total,
+						(double) (now - start) / USECS_PER_SEC *
+						(total - done) / done)));
+	}
+}
+
+/* All of it, in the subtransaction of the caller. */
+static void
+measure(const CalibrationTask *task, Calibration *result)
+{
+	CalibrationTable table;
+	MemoryContext context;
+	MemoryContext old;
+	TimestampTz start;
+	TimestampTz last;
+
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+
+	/* the query is to be the same everywhere, and cost what a serial scan does */
+	set_locally("search_path", "pg_catalog, pg_temp");
+	set_locally("max_parallel_workers_per_gather", "0");
+	set_locally("enable_seqscan", "on");
+	set_locally("jit", "off");
+
+	/* none of the session's own pages is to be written in timed steps */
+	(void) flush_local_buffers(NULL, 0);
+
+	ereport(NOTICE,
+			(errmsg("calibrating with %d pages, %d iterations",
+					task->pages, task->iterations)));
+	table = make_table(task);
+	result->pages = table.pages;
+	result->cost_of_page = planned_cost_of_page(&table);
+	result->page_factor = tablespace_factor(table.rel);
+
+	context = AllocSetContextCreate(CurrentMemoryContext, "calibration",
+									ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
+	for (int i = 0; i < WARM_UP_ITERATIONS; i++)
+		(void) measure_all(&table);
+
+	start = last = GetCurrentTimestamp();
+	for (int i = 0; i < task->iterations; i++)
+	{
+		show_progress(i, task->iterations, start, &last);
+		result->iterations[i] = measure_all(&table);
+		MemoryContextReset(context);
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+
+	relation_close(table.rel, NoLock);
+	SPI_finish();
+}
+
+/*
+ * Do that, and take back whatever it has made: after an error too, as the
+ * caller's own error handling knows nothing of our subtransaction.
+ */
+static void
+measure_and_roll_back(const CalibrationTask *task, Calibration *result)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	ErrorData  *volatile error = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		measure(task, result);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+	}
+	PG_END_TRY();
+
+	RollbackAndReleaseCurrentSubTransaction();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	if (error != NULL)
+		ReThrowError(error);
+}
+
+/* ----------
+ * Statistics
+ * ----------
+ */
+
+/* A figure of all iterations, in ascending order. */
+typedef struct Sample
+{
+	int			n;
+	double	   *values;
+} Sample;
+
+static int
+compare_doubles(const void *a, const void *b)
+{
+	double		left = *(const double *) a;
+	double		right = *(const double *) b;
+
+	return left < right ? -1 : left > right;
+}
+
+static void
+sort_sample(Sample *sample)
+{
+	qsort(sample->values, sample->n, sizeof(double), compare_doubles);
+}
+
+/* Interpolates between neighbours. */
+static double
+quantile(const Sample *sample, double q)
+{
+	double		position = q * (sample->n - 1);
+	int			below = (int) position;
+	int			above = Min(below + 1, sample->n - 1);
+
+	return sample->values[below] +
+		(position - below) * (sample->values[above] - sample->values[below]);
+}
+
+static double
+median(const Sample *sample)
+{
+	return quantile(sample, 0.5);
+}
+
+/*
+ * The coefficient of variation, from the quartiles: the standard deviation of
+ * a normal distribution is its interquartile range by 1.349.  A few outliers,
+ * which do not move the median, do not count here either.
+ */
+static double
+coefficient_of_variation(const Sample *sample)
+{
+	return (quantile(sample, 0.75) - quantile(sample, 0.25)) / 1.349 /
+		median(sample);
+}
+
+/*
+ * Where the 95 % confidence interval of the median begins; it ends as far from
+ * the other end.  By order statistics, for which no distribution is assumed:
+ * the median lies below the k-th smallest of n values with the probability that
+ * fewer than k of n coins show heads.
+ */
+static int
+median_interval_start(int n)
+{
+	double		probability = pow(0.5, n);
+	double		tail = probability;
+	int			k = 0;
+
+	while (k < n / 2)
+	{
+		probability = probability * (n - k) / (k + 1);
+		if (tail + probability > 0.025)
+			break;
+		tail += probability;
+		k++;
+	}
+	return k;
+}
+
+/* Three digits are more than a measurement is good for. */
+static double
+rounded(double value)
+{
+	return strtod(psprintf("%.3g", value), NULL);
+}
+
+/* ----------
+ * The SQL function
+ * ----------
+ */
+
+/* How many pages the pool has room for. */
+static int
+pages_that_fit(void)
+{
+	return (NLocBuffer > 0 ? NLocBuffer : num_temp_buffers) - SPARE_BUFFERS;
+}
+
+static void
+refuse_null(FunctionCallInfo fcinfo, int argno, const char *name)
+{
+	if (PG_ARGISNULL(argno))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("%s cannot be null", name),
+				 errhint("Leave the argument out for its default.")));
+}
+
+static CalibrationTask
+task_of_arguments(FunctionCallInfo fcinfo)
+{
+	CalibrationTask task;
+	int			most = pages_that_fit();
+
+	refuse_null(fcinfo, 1, "iterations");
+	refuse_null(fcinfo, 3, "max_cv");
+
+	task.pages = PG_ARGISNULL(0) ? Min(DEFAULT_PAGES, most) : PG_GETARG_INT32(0);
+	task.iterations = PG_GETARG_INT32(1);
+	task.tablespace = PG_ARGISNULL(2) ? NULL : NameStr(*PG_GETARG_NAME(2));
+	task.max_cv = PG_GETARG_FLOAT8(3);
+
+	if (task.pages < MIN_PAGES || task.pages > most)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("pages must be between %d and %d", MIN_PAGES, most),
+				 errdetail("They have to fit into the session's local buffers, less %d for other uses.",
+						   SPARE_BUFFERS),
+				 errhint("\"temp_buffers\" can be raised before the session's first use of a temporary table.")));
+	if (task.iterations < MIN_ITERATIONS || task.iterations > MAX_ITERATIONS)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("iterations must be between %d and %d",
+						MIN_ITERATIONS, MAX_ITERATIONS)));
+	if (isnan(task.max_cv) || task.max_cv < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("max_cv must not be negative"),
+				 errhint("0.25 stands for 25 percent.")));
+	return task;
+}
+
+/* Is the recommendation good for something?  A warning if not. */
+static bool
+is_steady(double write_cv, double process_cv, double max_cv)
+{
+	if (write_cv <= max_cv && process_cv <= max_cv)
+		return true;
+	ereport(WARNING,
+			(errmsg("the measurements vary too much to recommend settings"),
+			 errdetail("Coefficient of variation: %.1f %% of writing, %.1f %% of processing a page, where %.1f %% is allowed.",
+					   write_cv * 100, process_cv * 100, max_cv * 100),
+			 errhint("Repeat it while the machine has less else to do, or with more pages; max_cv allows for more.")));
+	return false;
+}
+
+/*
+ * temp_parallel_calibrate(pages integer default null,
+ *						   iterations integer default 30,
+ *						   tablespace name default null,
+ *						   max_cv float8 default 0.25) returns record
+ */
+Datum
+temp_parallel_calibrate(PG_FUNCTION_ARGS)
+{
+	TupleDesc	tupdesc;
+	CalibrationTask task;
+	Calibration measured;
+	Sample		write,
+				read,
+				process,
+				scan,
+				ratio,
+				unit,
+				write_cost,
+				scan_cost;
+	Sample	   *samples[] = {&write, &read, &process, &scan, &ratio, &unit,
+	&write_cost, &scan_cost};
+	double		write_cv;
+	double		process_cv;
+	int			low;
+	int			high;
+	Datum		values[16];
+	bool		nulls[16] = {0};
+	int			n = 0;
+
+	refuse_in_worker();
+	refuse_while_workers_read("temp_parallel_calibrate()");
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	task = task_of_arguments(fcinfo);
+
+	measured.iterations = palloc(task.iterations * sizeof(Iteration));
+	measure_and_roll_back(&task, &measured);
+
+	for (int s = 0; s < lengthof(samples); s++)
+	{
+		samples[s]->n = task.iterations;
+		samples[s]->values = palloc(task.iterations * sizeof(double));
+	}
+	for (int i = 0; i < task.iterations; i++)
+	{
+		const Iteration *it = &measured.iterations[i];
+
+		write.values[i] = it->write_page;
+		read.values[i] = it->read_page;
+		process.values[i] = it->process_page;
+		scan.values[i] = it->scan_buffer;
+		ratio.values[i] = it->write_page / it->read_page;
+		unit.values[i] = it->process_page / measured.cost_of_page;
+		/* the model multiplies by the factor what is written there */
+		write_cost.values[i] = it->write_page / unit.values[i] /
+			measured.page_factor;
+		scan_cost.values[i] = it->scan_buffer / unit.values[i];
+	}
+	for (int s = 0; s < lengthof(samples); s++)
+		sort_sample(samples[s]);
+
+	write_cv = coefficient_of_variation(&write);
+	process_cv = coefficient_of_variation(&process);
+	low = median_interval_start(task.iterations);
+	high = task.iterations - 1 - low;
+
+	values[n++] = Int32GetDatum(measured.pages);
+	values[n++] = Int32GetDatum(task.iterations);
+	values[n++] = Float8GetDatum(median(&write));
+	values[n++] = Float8GetDatum(median(&read));
+	values[n++] = Float8GetDatum(median(&scan));
+	values[n++] = Float8GetDatum(median(&process));
+	values[n++] = Float8GetDatum(median(&ratio));
+	values[n++] = Float8GetDatum(ratio.values[low]);
+	values[n++] = Float8GetDatum(ratio.values[high]);
+	values[n++] = Float8GetDatum(write_cv);
+	values[n++] = Float8GetDatum(process_cv);
+	values[n++] = Float8GetDatum(median(&unit));
+	if (is_steady(write_cv, process_cv, task.max_cv))
+	{
+		double		write_temp = rounded(median(&write_cost));
+		double		buffer_scan = rounded(median(&scan_cost));
+
+		values[n++] = Float8GetDatum(write_temp);
+		values[n++] = Float8GetDatum(buffer_scan);
+		values[n++] = CStringGetTextDatum(psprintf("SET temp_parallel.write_temp_page_cost = %.3g;\n"
+												   "SET temp_parallel.buffer_scan_cost = %.3g;",
+												   write_temp, buffer_scan));
+		values[n++] = CStringGetTextDatum(psprintf("ALTER SYSTEM SET temp_parallel.write_temp_page_cost = %.3g;\n"
+												   "ALTER SYSTEM SET temp_parallel.buffer_scan_cost = %.3g;\n"
+												   "SELECT pg_reload_conf();",
+												   write_temp, buffer_scan));
+	}
+	else
+	{
+		for (; n < lengthof(values); n++)
+			nulls[n] = true;
+	}
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
+													  values, nulls)));
+}

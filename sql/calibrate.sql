@@ -1,0 +1,195 @@
+--
+-- temp_parallel_calibrate(): what it returns, refuses, and leaves behind. No
+-- figures, as they are the machine's.
+--
+CREATE EXTENSION temp_parallel;
+LOAD 'temp_parallel';
+SET temp_buffers = '2MB';
+
+-- SQLSTATE, message, detail and hint
+CREATE FUNCTION refused(statement text) RETURNS text LANGUAGE plpgsql AS
+$$
+DECLARE
+	detail text;
+	hint text;
+BEGIN
+	EXECUTE statement;
+	RETURN 'accepted';
+EXCEPTION WHEN OTHERS THEN
+	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+	RETURN concat_ws(E'\n', SQLSTATE || ': ' || SQLERRM, nullif(detail, ''), nullif(hint, ''));
+END
+$$;
+
+-- what could be left behind: catalog entries, files, pages, settings
+CREATE VIEW left_behind AS
+WITH temp_relations AS
+	(SELECT relfilenode FROM pg_class WHERE relpersistence = 't')
+SELECT 'relation' AS what, relname::text AS name FROM pg_class
+WHERE relname LIKE 'temp\_parallel\_calibrate%' AND relname <> 'temp_parallel_calibrate_0'
+UNION ALL
+SELECT 'file', file FROM pg_database, pg_ls_dir('base/' || oid) file
+WHERE datname = current_database() AND file ~ '^t[0-9]+_' AND
+	  substring(file, '_([0-9]+)')::oid NOT IN (TABLE temp_relations)
+UNION ALL
+SELECT 'page', relfilenode::text FROM pg_local_buffers
+WHERE relfilenode IS NOT NULL AND relfilenode NOT IN (TABLE temp_relations)
+UNION ALL
+SELECT 'setting', name FROM pg_settings
+WHERE name IN ('search_path', 'max_parallel_workers_per_gather', 'enable_seqscan', 'jit') AND
+	  source = 'session';
+
+-- It says what it does as a notice, which can be turned off.
+SELECT measured_iterations FROM temp_parallel_calibrate(16, 6, max_cv => 'infinity');
+SET client_min_messages = warning;
+SELECT measured_iterations FROM temp_parallel_calibrate(16, 6, max_cv => 'infinity');
+
+-- It has neither left anything behind nor a temporary schema.
+SELECT * FROM left_behind;
+SELECT pg_my_temp_schema() AS temp_schema, pg_dirty_local_buffers() AS dirty;
+
+-- Everything is there, and plausible.
+SELECT measured_pages, measured_iterations,
+	   write_page_us > 0 AS write, read_page_us > 0 AS read,
+	   scan_buffer_us > 0 AS scan, process_page_us > 0 AS process,
+	   planner_unit_us > 0 AS unit,
+	   ratio_low > 0 AND ratio_low <= write_read_ratio AND write_read_ratio <= ratio_high AS ratio,
+	   write_cv >= 0 AND process_cv >= 0 AS cv,
+	   scan_buffer_us < write_page_us AS scan_is_cheaper,
+	   write_temp_page_cost > 0 AS write_temp_page_cost,
+	   buffer_scan_cost > 0 AS buffer_scan_cost
+FROM temp_parallel_calibrate(200, 10, max_cv => 'infinity');
+
+-- By default as many pages as fit, or as many as are enough.
+SELECT measured_pages, measured_iterations FROM temp_parallel_calibrate(max_cv => 'infinity');
+
+-- The commands set what is recommended.
+SELECT * FROM temp_parallel_calibrate(64, 6, max_cv => 'infinity') \gset c_
+\set ECHO none
+SELECT :'c_set_commands' AS command \gexec
+\set ECHO all
+SELECT current_setting('temp_parallel.write_temp_page_cost')::float8 = :c_write_temp_page_cost AS write,
+	   current_setting('temp_parallel.buffer_scan_cost')::float8 = :c_buffer_scan_cost AS scan;
+RESET temp_parallel.write_temp_page_cost;
+RESET temp_parallel.buffer_scan_cost;
+SELECT regexp_replace(:'c_alter_system_commands', '= [-+.e0-9]+', '= N', 'g') AS alter_system;
+
+-- Too noisy: no recommendation, and a warning whose detail has the figures.
+\set VERBOSITY terse
+SELECT write_page_us > 0 AS write, write_temp_page_cost, buffer_scan_cost,
+	   set_commands, alter_system_commands
+FROM temp_parallel_calibrate(16, 6, max_cv => 0);
+\set VERBOSITY default
+
+-- A session's own tables keep what they hold, whether written or not, and a
+-- table of the same name is no hindrance.
+CREATE TEMP TABLE temp_parallel_calibrate_0 AS SELECT i AS id FROM generate_series(1, 20000) i;
+CREATE TEMP TABLE mine AS SELECT i AS id FROM generate_series(1, 50000) i;
+BEGIN;
+UPDATE mine SET id = -id;
+SELECT measured_pages FROM temp_parallel_calibrate(iterations => 6, max_cv => 'infinity');
+SELECT count(*), sum(id) FROM mine;
+ROLLBACK;
+SELECT count(*), sum(id) FROM mine;
+SELECT count(*), sum(id) FROM temp_parallel_calibrate_0;
+SELECT * FROM left_behind;
+
+-- A cancel, before and in the middle, and other errors.
+SELECT pg_cancel_backend(pg_backend_pid()), temp_parallel_calibrate();
+SET statement_timeout = '200ms';
+\set VERBOSITY sqlstate
+SELECT temp_parallel_calibrate(iterations => 1000);
+\set VERBOSITY default
+DO $$
+BEGIN
+	PERFORM 1 FROM mine;
+	PERFORM temp_parallel_calibrate(iterations => 1000);
+EXCEPTION WHEN query_canceled THEN
+	RAISE WARNING 'cancelled';
+END
+$$;
+RESET statement_timeout;
+SET seq_page_cost = 0;
+SET cpu_tuple_cost = 0;
+SET cpu_operator_cost = 0;
+SELECT refused('SELECT temp_parallel_calibrate(16, 6)');
+RESET seq_page_cost;
+RESET cpu_tuple_cost;
+RESET cpu_operator_cost;
+SELECT refused('SELECT temp_parallel_calibrate(16, 6, ''no_such_tablespace'')');
+SELECT refused('SELECT temp_parallel_calibrate(16, 6, ''pg_global'')');
+BEGIN READ ONLY;
+SELECT refused('SELECT temp_parallel_calibrate(16, 6)');
+ROLLBACK;
+-- as many pinned pages as the pool has to spare, and more
+BEGIN;
+CREATE TEMP TABLE pinned AS SELECT i AS id FROM generate_series(1, 5) i;
+DO $$
+BEGIN
+	FOR i IN 1 .. 60 LOOP
+		EXECUTE format('CREATE TEMP TABLE pinned_%s ON COMMIT DROP AS SELECT * FROM generate_series(1, 5) i', i);
+		EXECUTE format('DECLARE c%s CURSOR FOR SELECT * FROM pinned_%s', i, i);
+		EXECUTE format('FETCH 1 FROM c%s', i);
+	END LOOP;
+END
+$$;
+SELECT buffers_pinned > 32 AS pinned FROM pg_local_buffers_summary();
+SELECT refused('SELECT temp_parallel_calibrate(iterations => 6)');
+ROLLBACK;
+SELECT * FROM left_behind;
+SELECT count(*), sum(id) FROM mine;
+
+-- Arguments.
+SELECT refused('SELECT temp_parallel_calibrate(15)');
+SELECT refused('SELECT temp_parallel_calibrate(225)');
+SELECT refused('SELECT temp_parallel_calibrate(-1)');
+SELECT refused('SELECT temp_parallel_calibrate(16, 5)');
+SELECT refused('SELECT temp_parallel_calibrate(16, 1001)');
+SELECT refused('SELECT temp_parallel_calibrate(16, NULL)');
+SELECT refused('SELECT temp_parallel_calibrate(16, 6, max_cv => -1)');
+SELECT refused('SELECT temp_parallel_calibrate(16, 6, max_cv => ''nan'')');
+SELECT refused('SELECT temp_parallel_calibrate(16, 6, max_cv => NULL)');
+
+-- Anybody may, in a tablespace with the privilege that core asks for. The
+-- factor of a tablespace's own seq_page_cost is the model's business.
+SET allow_in_place_tablespaces = on;
+CREATE TABLESPACE regress_tp_calibrate LOCATION '';
+CREATE ROLE regress_tp_calibrate;
+SET ROLE regress_tp_calibrate;
+SELECT measured_pages FROM temp_parallel_calibrate(16, 6, max_cv => 'infinity');
+SELECT refused('SELECT temp_parallel_calibrate(16, 6, ''regress_tp_calibrate'')');
+RESET ROLE;
+GRANT CREATE ON TABLESPACE regress_tp_calibrate TO regress_tp_calibrate;
+ALTER TABLESPACE regress_tp_calibrate SET (seq_page_cost = 1000);
+SET ROLE regress_tp_calibrate;
+SELECT measured_pages,
+	   write_temp_page_cost / (write_page_us / planner_unit_us / 1000) BETWEEN 0.5 AND 2 AS in_proportion
+FROM temp_parallel_calibrate(64, 10, 'regress_tp_calibrate', 'infinity');
+RESET ROLE;
+-- it is empty again
+DROP TABLESPACE regress_tp_calibrate;
+DROP ROLE regress_tp_calibrate;
+
+-- Whoever marks it otherwise gets an error in a worker, and beside one.
+SELECT proparallel, provolatile, obj_description(oid, 'pg_proc') IS NOT NULL AS described
+FROM pg_proc WHERE proname = 'temp_parallel_calibrate';
+BEGIN;
+ALTER FUNCTION temp_parallel_calibrate PARALLEL SAFE;
+SELECT set_config(name, 'on', true) FROM pg_settings
+WHERE name IN ('debug_parallel_query', 'force_parallel_mode');
+SELECT refused('SELECT temp_parallel_calibrate(16, 6)');
+ROLLBACK;
+BEGIN;
+ALTER FUNCTION temp_parallel_calibrate PARALLEL RESTRICTED;
+SET LOCAL parallel_setup_cost = 0;
+SET LOCAL parallel_tuple_cost = 0;
+SET LOCAL min_parallel_table_scan_size = 0;
+SET LOCAL max_parallel_workers_per_gather = 2;
+SET LOCAL temp_parallel.write_temp_page_cost = 0;
+SELECT refused('SELECT count(*), temp_parallel_calibrate(16, 6) FROM mine');
+ROLLBACK;
+SELECT * FROM left_behind;
+
+DROP VIEW left_behind;
+DROP FUNCTION refused;
+DROP EXTENSION temp_parallel;
