@@ -79,6 +79,7 @@ def wait_for_server(options):
 def prepare(options):
     session = connect(options)
     options.version = int(session.run("SHOW server_version_num").rows[0]) // 10000
+    options.cassert = session.run("SHOW debug_assertions").rows == ["on"]
     for sql in episode.PREPARE:
         session.run(sql)
     outcome = session.run("SELECT count(*) FROM pg_tablespace t, pg_extension e"

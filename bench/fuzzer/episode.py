@@ -24,6 +24,15 @@ FUNCTIONS = [
     " EXECUTE 'SELECT q::text FROM (' || q || ') q'; END $$",
     "CREATE FUNCTION fz.loop(q text) RETURNS SETOF text LANGUAGE plpgsql AS $$ DECLARE r record;"
     " BEGIN FOR r IN EXECUTE q LOOP RETURN NEXT r::text; END LOOP; END $$",
+    # A plan that runs without workers, with parallel ones in the middle of it.
+    "CREATE FUNCTION fz.nested(q text, q2 text) RETURNS SETOF text LANGUAGE plpgsql AS $$ DECLARE"
+    " r record; n int := 0; s text; BEGIN FOR r IN EXECUTE q LOOP n := n + 1; RETURN NEXT r::text;"
+    " IF n < 400 AND n % 80 = 1 THEN EXECUTE 'SELECT sum(hashtext(q::text)) FROM (' || q2 || ') q'"
+    " INTO s; RETURN NEXT s; END IF; END LOOP; END $$",
+    # The end of a phase by an error that is caught.
+    "CREATE FUNCTION fz.caught(q text) RETURNS text LANGUAGE plpgsql AS $$ DECLARE s text; BEGIN"
+    " BEGIN EXECUTE q INTO s; EXCEPTION WHEN division_by_zero THEN s := 'caught'; END; EXECUTE q"
+    " INTO s; RETURN s; EXCEPTION WHEN division_by_zero THEN RETURN 'caught'; END $$",
     "CREATE FUNCTION fz.counted(t text, p int) RETURNS text LANGUAGE plpgsql STABLE PARALLEL"
     " RESTRICTED AS $$ DECLARE n bigint; BEGIN EXECUTE format('SELECT sum(id) FROM %I WHERE"
     " part = $1 AND id < 700', t) INTO n USING p; RETURN n::text; END $$",
@@ -62,6 +71,7 @@ class Episode:
     def __init__(self, options, number, counts):
         self.options = options
         self.rng = random.Random(f"{options.seed}/{number}")
+        self.number = number
         self.counts = counts
         self.tables = []
         self.saved = None           # tables as of BEGIN
@@ -138,6 +148,10 @@ class Episode:
             if self.isolation and rng.random() < 0.3:
                 saved = copy.deepcopy(self.tables)
                 self.must("SAVEPOINT s")
+                if rng.random() < 0.1:
+                    self.must(f"DROP TABLE {rng.choice(self.tables).name} CASCADE")
+                    self.must("ROLLBACK TO SAVEPOINT s")
+                    self.deallocate()
             for _ in range(1 if saved is None else rng.choice([1, 2])):
                 menu = history.ANYWHERE if self.isolation else history.OUTSIDE
                 before = [c.type for t in self.tables for c in t.columns]
@@ -162,13 +176,20 @@ class Episode:
         """For each mode the statements that run query, in a random form."""
         rng = self.rng
         sql = query.sql
-        form = rng.choices(["plain", "create", "run", "loop", "cursor", "explain", "insert"],
-                           [70, 8, 7, 4, 4, 3, 4])[0]
+        form = rng.choices(["plain", "create", "run", "loop", "cursor", "explain", "insert",
+                            "nested", "interleaved"],
+                           [68, 8, 6, 3, 3, 3, 3, 3, 3])[0]
         if query.parameters:
             return self.prepare(query)
         if query.may_fail:
-            form = rng.choice(["plain", "run"])
+            form = rng.choice(["plain", "run", "caught", "index"])
         quoted = "'" + sql.replace("'", "''") + "'"
+        other = None
+        if form in ("nested", "interleaved"):
+            # one row, so that the order of rows does not matter
+            other = Generator(rng, self.tables)
+            other.serial = 50
+            other = other.aggregates().sql
         self.serial += 1
         n = self.serial
         result = {}
@@ -182,7 +203,19 @@ class Episode:
                                 f"INSERT INTO out_{mode}{n} {sql}",
                                 f"SELECT * FROM out_{mode}{n}", f"DROP TABLE out_{mode}{n}"]
                 query.ordered = False
-            elif form in ("run", "loop"):
+            elif form == "nested":
+                result[mode] = ["SELECT s, count(*) FROM fz.nested(" + quoted + ", '" +
+                                other.replace("'", "''") + "') s GROUP BY 1"]
+            elif form == "interleaved" and self.isolation:
+                result[mode] = [f"DECLARE c SCROLL CURSOR FOR {sql}", "FETCH 7 FROM c", other,
+                                "FETCH 30 FROM c", other, "FETCH ALL FROM c",
+                                "FETCH BACKWARD ALL FROM c", "CLOSE c"]
+            elif form == "index":
+                # An index build refuses any access method but heap's own.
+                table = next(t for t in self.tables if f"FROM {t.name} WHERE" in sql)
+                result[mode] = [f"DO $$ BEGIN PERFORM fz.caught({quoted}); CREATE INDEX out_{n} ON"
+                                f" {table.members[-1]} (k); DROP INDEX out_{n}; END $$", sql]
+            elif form in ("run", "loop", "caught"):
                 result[mode] = [f"SELECT * FROM fz.{form}({quoted})"]
             elif form == "cursor" and self.isolation:
                 result[mode] = [f"DECLARE c CURSOR FOR {sql}", "FETCH 3 FROM c", "FETCH ALL FROM c",
@@ -212,11 +245,16 @@ class Episode:
         rng = self.rng
         generator = Generator(rng, self.tables)
         for _ in range(n):
-            self.explained = False
+            self.explained = self.cached = False
             if self.prepared and rng.random() < 0.15:
                 names, query = rng.choice(self.prepared)
                 salt = rng.random()
                 forms = {m: self.executions(names, m, salt) for m in names}
+                if rng.random() < 0.3:
+                    # a plan of one mode, executed in another
+                    forms[settings.OFF], forms[settings.ZERO] = forms[settings.ZERO], forms[settings.OFF]
+                # cached plans know nothing of the mode that they run in
+                self.cached = True
             else:
                 query = generator.query(parameters=rng.random() < 0.25)
                 forms = self.forms(query)
@@ -231,6 +269,10 @@ class Episode:
         else:
             order = rng.sample([settings.OFF, settings.ON, settings.ZERO], 3)
         common = settings.random_settings(rng, self.options.version)
+        if self.options.cassert and rng.random() < 0.03:
+            common["debug_discard_caches"] = "1"
+        elif self.options.cassert:
+            common["debug_discard_caches"] = "0"
         cheap = rng.random() < 0.7
         savepoint = self.isolation and (query.may_fail or rng.random() < 0.4)
 
@@ -251,8 +293,8 @@ class Episode:
                 self.must("ROLLBACK TO SAVEPOINT q")
             answers[mode] = answer
             if answer[0] == "error" and answer[1] in TOLERATED:
-                return self.tolerate(mode, answer)
-            if self.isolation is None or savepoint or answer[0] != "error":
+                return self.tolerate(mode, answer, savepoint)
+            if not self.cached and (self.isolation is None or savepoint or answer[0] != "error"):
                 self.count(mode, before)
             if answer[0] == "error" and not query.may_fail:
                 break
@@ -298,9 +340,12 @@ class Episode:
         only_a, only_b = sorted(set(a[1]) - set(b[1])), sorted(set(b[1]) - set(a[1]))
         return f"{len(a[1])} and {len(b[1])} rows, only here {only_a[:3]!r:.300}, only there {only_b[:3]!r:.300}"
 
-    def tolerate(self, mode, answer):
+    def tolerate(self, mode, answer, savepoint):
         key = f"{mode}: {TOLERATED[answer[1]]}"
         self.counts.tolerated[key] = self.counts.tolerated.get(key, 0) + 1
+        # Once in a while is no failure, but a plan that hangs would be.
+        print(f"tolerated, --seed {self.options.seed} --episode {self.number}: {key}:"
+              f" {self.session.script[-2 if savepoint else -1]}", flush=True)
         if not self.isolation:
             return True
         self.must("ROLLBACK")

@@ -153,7 +153,19 @@ def analyze(rng, table):
     return [f"ANALYZE {table.name}"]
 
 
-ANYWHERE = [(insert, 22), (update, 30), (delete, 16), (touch, 8), (subtransactions, 3),
+def instruments(rng, table):
+    """What the extension offers to write, evict, read and dirty pages."""
+    member = rng.choice(table.members)
+    return [rng.choice([
+        "SELECT public.pg_flush_local_buffers()",
+        f"SELECT public.pg_flush_local_buffers('{member}')",
+        f"SELECT public.pg_evict_local_buffers('{member}')",
+        f"SELECT public.pg_read_temp_relation('{member}', true)",
+        f"SELECT public.pg_temp_buffers_dirty('{member}')",
+    ])]
+
+
+ANYWHERE = [(instruments, 2), (insert, 22), (update, 30), (delete, 16), (touch, 8), (subtransactions, 3),
             (truncate, 1.5), (add_column, 2), (drop_column, 1), (alter_type, 1.5),
             (alter_storage, 2), (set_tablespace, 1), (make_index, 6), (drop_index, 1.5),
             (reindex, 2), (cluster, 1.5), (analyze, 2)]
