@@ -32,6 +32,8 @@ def arguments():
     parser.add_argument("--timeout", type=int, default=20, help="seconds for a statement")
     parser.add_argument("--reduce", type=float, default=120, help="seconds to shorten a failure's script")
     parser.add_argument("--failures", type=int, default=1, help="end after so many")
+    parser.add_argument("--strict", action="store_true",
+                        help="a timeout, or a pool that is too small, is a failure")
     parser.add_argument("--progress", type=float, default=60, help="seconds between lines")
     options = parser.parse_args()
     if options.seconds is None and options.queries is None and options.episode is None:

@@ -293,6 +293,10 @@ class Episode:
                 self.must("ROLLBACK TO SAVEPOINT q")
             answers[mode] = answer
             if answer[0] == "error" and answer[1] in TOLERATED:
+                if self.options.strict:
+                    values = dict(common, **settings.of_mode(settings.OFF, cheap))
+                    raise Failure(f"{mode}: {answer[1]} {answer[2]}", self.session.script[:start],
+                                  [runs[mode], (values, forms[settings.OFF], savepoint)])
                 return self.tolerate(mode, answer, savepoint)
             if not self.cached and (self.isolation is None or savepoint or answer[0] != "error"):
                 self.count(mode, before)

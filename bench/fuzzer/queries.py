@@ -245,10 +245,10 @@ class Generator:
             f"{keys[0]} IN (SELECT {keys[1]} FROM {sql} WHERE {other})",
             f"{keys[0]} NOT IN (SELECT {keys[1]} FROM {sql} WHERE {other} AND {keys[1]} % 20 = 3)",
             f"{rel.alias}.k > (SELECT avg({inner.alias}.k) FROM {sql} WHERE {other})",
-            f"{rel.alias}.k >= ALL (SELECT {inner.alias}.k FROM {sql} WHERE {inner.alias}.id < 40)",
+            f"{rel.alias}.id % 90 < 2 AND {rel.alias}.k >= ALL (SELECT {inner.alias}.k FROM {sql} WHERE {inner.alias}.id < 40)",
             f"{rel.alias}.id % 30 = 2 AND {rel.alias}.id < (SELECT max({inner.alias}.id) FROM {sql} WHERE"
             f" {inner.alias}.id < {rel.alias}.id + 5 AND {inner.alias}.id > {rel.alias}.id - 5)",
-            f"({rel.alias}.id < 1500 OR EXISTS (SELECT 1 FROM {sql} WHERE {correlated}"
+            f"{rel.alias}.id % 30 < 2 AND ({rel.alias}.id < 1500 OR EXISTS (SELECT 1 FROM {sql} WHERE {correlated}"
             f" AND {inner.alias}.id < 300))",
         ])
 
