@@ -11,7 +11,7 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}
 export XDG_CACHE_HOME=$cache
 
 bench_server() {
-	local pg_config=$1 pg packages=(make gcc libc6-dev python3 python3-venv)
+	local pg_config=$1 pg packages=(make gcc libc6-dev python3)
 	if [ -z "$pg_config" ]; then
 		pg=$(debian_pg_version)
 		packages+=("postgresql-$pg" "postgresql-server-dev-$pg")
@@ -49,6 +49,7 @@ bench_driver() {
 	python=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 	venv=$cache/temp_parallel/driver-$python-$(cksum <"$top/bench/requirements.txt" | tr ' ' -)
 	if [ ! -e "$venv/complete" ]; then
+		apt_install_missing python3-venv
 		progress "getting the database driver for Python $python"
 		if ! run "$work/venv.log" python3 -m venv --clear "$venv" ||
 			! run "$work/venv.log" "$venv/bin/pip" install --quiet \

@@ -1,0 +1,169 @@
+"""python3 -m fuzzer: episodes until the time or the queries are used up."""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+
+from . import episode, reduce
+from .session import Session
+
+# What has no business in a server's log. Errors are judged by the comparison.
+SUSPECT = re.compile(
+    r"TRAP:|PANIC:|FATAL:  (?!terminating|the database|connection|sorry)|was terminated by signal"
+    r"|WARNING:|could not (open|read|write|seek|fsync|extend)|invalid page|page verification"
+    r"|resource was not closed|leak|still referenced")
+HARMLESS = re.compile(r"terminating connection because of crash|there is (no|already a) transaction")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="fuzzer")
+    parser.add_argument("--seed", default=str(int(time.time())))
+    parser.add_argument("--episode", type=int, help="only this one")
+    parser.add_argument("--first", type=int, default=1, help="episode to begin with")
+    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--queries", type=int)
+    parser.add_argument("--psql", default="psql")
+    parser.add_argument("--database", default="postgres")
+    parser.add_argument("--log", help="the server's log")
+    parser.add_argument("--out", default=".", help="directory for scripts of failures")
+    parser.add_argument("--timeout", type=int, default=20, help="seconds for a statement")
+    parser.add_argument("--reduce", type=float, default=120, help="seconds to shorten a failure's script")
+    parser.add_argument("--failures", type=int, default=1, help="end after so many")
+    parser.add_argument("--strict", action="store_true",
+                        help="a timeout, or a pool that is too small, is a failure")
+    parser.add_argument("--progress", type=float, default=60, help="seconds between lines")
+    options = parser.parse_args()
+    if options.seconds is None and options.queries is None and options.episode is None:
+        options.seconds = 60
+    return options
+
+
+class Log:
+    """What the server has written since it was last asked."""
+
+    def __init__(self, path):
+        self.path = path
+        self.position = os.path.getsize(path) if path else 0
+
+    def suspects(self):
+        if not self.path:
+            return []
+        with open(self.path, encoding="utf-8", errors="replace") as f:
+            f.seek(self.position)
+            text = f.read()
+            self.position = f.tell()
+        return [line for line in text.splitlines()
+                if SUSPECT.search(line) and not HARMLESS.search(line)]
+
+
+def connect(options):
+    return Session(options.psql, options.database, options.errors)
+
+
+def wait_for_server(options):
+    """After a crash the server needs a moment."""
+    for _ in range(60):
+        session = connect(options)
+        try:
+            if not session.run("SELECT 1").sqlstate:
+                return
+        except Exception:       # pylint: disable=broad-except
+            pass
+        finally:
+            session.close()
+        time.sleep(1)
+    raise SystemExit("the server does not come back")
+
+
+def prepare(options):
+    session = connect(options)
+    options.version = int(session.run("SHOW server_version_num").rows[0]) // 10000
+    options.cassert = session.run("SHOW debug_assertions").rows == ["on"]
+    for sql in episode.PREPARE:
+        session.run(sql)
+    outcome = session.run("SELECT count(*) FROM pg_tablespace t, pg_extension e"
+                          " WHERE spcname = 'fuzz_ts' AND extname = 'temp_parallel'")
+    session.close()
+    if outcome.rows != ["1"]:
+        raise SystemExit("could not make the tablespace fuzz_ts and the extension")
+
+
+def report(counts, started):
+    share = 100.0 * counts.flushed / max(counts.zero, 1)
+    launched = 100.0 * counts.launched / max(counts.zero, 1)
+    fresh = 100.0 * counts.fresh / max(counts.queries, 1)
+    print(f"[{time.monotonic() - started:5.0f}s] {counts.episodes} episodes,"
+          f" {counts.queries} queries ({counts.in_transaction} in a transaction with changes,"
+          f" {counts.errors} errors as expected), zero-cost first {fresh:.0f} %,"
+          f" flushed {share:.0f} % and with workers {launched:.0f} % of {counts.zero} at no cost,"
+          f" {counts.on_flushed} flushed when on, {counts.checks} tables compared with their copy"
+          + (f", tolerated {counts.tolerated}" if counts.tolerated else ""), flush=True)
+    return share
+
+
+def failed(options, number, failure, suspects):
+    """Print a failure, and write the script that shows it again."""
+    what = " ".join([str(failure)] + suspects[:5])
+    replay = f"--seed {options.seed} --episode {number}"
+    print(f"FAILURE, {replay}: {what}", flush=True)
+    script = failure.script
+    queries = failure.queries or []
+    name = re.sub(r"\W", "_", f"{options.seed}-{number}")
+    path = os.path.join(options.out, f"fuzz-{name}.sql")
+    head = [f"bench/fuzz {replay}, PostgreSQL {options.version}", what]
+    reduce.write(path, head + ["not shortened"], script, queries)
+    if options.reduce > 0:
+        wait_for_server(options)
+        if queries or "session ended" in what:
+            short, symptom = reduce.reduce(options, script, queries, options.reduce)
+            wait_for_server(options)
+            head.append(f"symptom: {symptom}; {len(short)} of {len(script)} statements left"
+                        if symptom else "did not show again when replayed")
+            reduce.write(path, head, short, queries)
+    print(f"script: {path}", flush=True)
+
+
+def main():
+    options = arguments()
+    options.errors = subprocess.DEVNULL
+    prepare(options)
+    print(f"seed {options.seed}, PostgreSQL {options.version}", flush=True)
+    counts, log = episode.Counts(), Log(options.log)
+    started = shown = time.monotonic()
+    failures, number = 0, (options.episode or options.first) - 1
+    while True:
+        number += 1
+        try:
+            episode.Episode(options, number, counts).run()
+            suspects = log.suspects()
+            if suspects:
+                raise episode.Failure("in the server's log", [])
+        except episode.Failure as failure:
+            failures += 1
+            failed(options, number, failure, log.suspects() if not str(failure).startswith("in the")
+                   else suspects)
+            log.suspects()
+            if failures >= options.failures:
+                break
+        now = time.monotonic()
+        if options.episode is not None or \
+                (options.seconds is not None and now - started >= options.seconds) or \
+                (options.queries is not None and counts.queries >= options.queries):
+            break
+        if now - shown >= options.progress:
+            report(counts, started)
+            shown = now
+
+    share = report(counts, started)
+    if counts.zero >= 100 and share < 40:
+        print("FAILURE: too few plans with a flush")
+        failures += 1
+    print(f"{counts.queries} queries, {failures} failures", flush=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,472 @@
+"""Random queries with one right answer, whatever the plan.
+
+Nothing volatile, no sum whose rounding depends on the order, LIMIT only under
+a total order. Every column of an answer has a name (x1, x2, ...).
+"""
+
+from dataclasses import dataclass
+
+from .schema import NUMBERS, SORTABLE
+
+
+@dataclass
+class Query:
+    sql: str
+    ordered: bool = False       # the order of the rows is part of the answer
+    may_fail: bool = False
+    parameters: int = 0
+
+
+class Rel:
+    """A table under an alias."""
+
+    def __init__(self, alias, columns):
+        self.alias = alias
+        self.columns = columns
+
+    def col(self, column):
+        return f"{self.alias}.{column.name}"
+
+    def of_type(self, types):
+        return [c for c in self.columns if c.type in types and not c.wide]
+
+
+class Generator:
+    def __init__(self, rng, tables):
+        self.rng = rng
+        self.tables = tables
+        self.parameters = False         # may quals refer to $1?
+        self.used_parameter = False
+        self.serial = 0
+
+    # ---------- tables ----------
+
+    def alias(self):
+        self.serial += 1
+        return f"r{self.serial}"
+
+    def source(self, temp=None):
+        """An entry of FROM, and its Rel."""
+        rng, alias = self.rng, self.alias()
+        table = rng.choice(self.tables)
+        if temp is None:
+            temp = rng.random() < 0.85
+        name = table.name if temp else table.control
+        choice = rng.random()
+        if choice < 0.06:
+            other = rng.choice(self.tables)
+            shared = [c for c in table.columns
+                      if any(c.name == o.name and c.type == o.type and c.wide == o.wide
+                             for o in other.columns)]
+            names = ", ".join(c.name for c in shared)
+            sql = (f"(SELECT {names} FROM {name} WHERE {self.bare_qual(shared)} UNION ALL SELECT"
+                   f" {names} FROM {rng.choice([other.name, other.control])}"
+                   f" WHERE {self.bare_qual(shared)}) {alias}")
+            return sql, Rel(alias, shared)
+        if choice < 0.10:
+            method = rng.choice(["BERNOULLI", "SYSTEM"])
+            sql = (f"{name} {alias} TABLESAMPLE {method} ({rng.choice([5, 30, 80])})"
+                   f" REPEATABLE ({rng.randrange(99)})")
+            return sql, Rel(alias, table.columns)
+        if choice < 0.14:
+            limit = rng.choice([10, 200])
+            sql = f"(SELECT * FROM {name} ORDER BY id LIMIT {limit}) {alias}"
+            return sql, Rel(alias, table.columns)
+        if choice < 0.16 and table.kind in ("inherit", "permanent"):
+            return f"ONLY {name} {alias}", Rel(alias, table.columns)
+        if choice < 0.20 and temp and len(table.members) > 1:
+            return f"{rng.choice(table.members)} {alias}", Rel(alias, table.columns)
+        return f"{name} {alias}", Rel(alias, table.columns)
+
+    # ---------- conditions ----------
+
+    def bare_qual(self, columns):
+        rel = Rel("", columns)
+        rel.col = lambda column: column.name
+        return self.qual(rel)
+
+    def constant(self, limit):
+        if self.parameters and self.rng.random() < 0.5:
+            self.used_parameter = True
+            return "$1"
+        return str(self.rng.randrange(limit))
+
+    def qual(self, rel):
+        rng = self.rng
+        quals = [self.simple_qual(rel) for _ in range(rng.choice([0, 1, 1, 2, 3]))]
+        if not quals:
+            return "true"
+        result = rng.choice([" AND ", " AND ", " OR "]).join(quals)
+        return f"({result})" if rng.random() < 0.9 else f"NOT coalesce(({result}), false)"
+
+    def simple_qual(self, rel):
+        rng = self.rng
+        column = rng.choice(rel.columns)
+        name = rel.col(column)
+        if column.name in ("id", "part") and rng.random() < 0.08:
+            # partitions are left out at run time
+            other = rng.choice(self.tables)
+            return (f"{name} = (SELECT {rng.choice(['min', 'max'])}(p.{column.name}) FROM {other.name} p"
+                    f" WHERE p.k < {rng.randrange(100)})")
+        if column.name == "id":
+            low = rng.randrange(6000)
+            return rng.choice([
+                f"{name} BETWEEN {low} AND {low + rng.choice([5, 300, 3000])}",
+                f"{name} % {rng.choice([2, 5, 50])} = {self.constant(5)}",
+                f"{name} > {self.constant(3000)}", f"{name} < {low}", f"{name} = {low}",
+                f"{name} IN ({low}, {low // 2}, {low // 3}, {low // 5})",
+            ])
+        if rng.random() < 0.1:
+            return f"{name} IS {rng.choice(['', 'NOT '])}NULL"
+        if column.wide:
+            return rng.choice([f"length({name}) > {rng.choice([10, 200, 2500])}",
+                               f"{name} < '{rng.choice('csx')}'",
+                               f"md5({name}) < '{rng.choice('3579bdf')}'",
+                               f"{name} LIKE '%{rng.randrange(99)}%'"])
+        compare = rng.choice(["=", "=", "<", ">", "<=", ">=", "<>"])
+        return {
+            "int": lambda: rng.choice([f"{name} {compare} {self.constant(100)}",
+                                       f"{name} % 10 = {self.constant(10)}",
+                                       f"{name} IN (3, 17, 42, {rng.randrange(100)})"]),
+            "bigint": lambda: f"{name} {compare} {self.constant(5000)}",
+            "numeric(20,2)": lambda: f"{name} {compare} {rng.randrange(10000) / 100}",
+            "text": lambda: rng.choice([f"{name} {compare} 't{rng.randrange(60)}'",
+                                        f"{name} LIKE 't{rng.randrange(9)}%'",
+                                        f"lower({name}) = 't{rng.randrange(60)}'"]),
+            "varchar(20)": lambda: f"{name} {compare} 'v{rng.randrange(1000)}'",
+            "bool": lambda: rng.choice([name, f"NOT {name}", f"{name} IS NOT TRUE"]),
+            "date": lambda: f"{name} {compare} DATE '2000-01-01' + {rng.randrange(1000)}",
+            "float8": lambda: f"{name} {compare} {rng.randrange(1000) / 8}",
+            "int[]": lambda: rng.choice([f"{name} @> ARRAY[{rng.randrange(10)}]",
+                                         f"{name} && ARRAY[{rng.randrange(10)}, 8]",
+                                         f"{rng.randrange(10)} = ANY ({name})"]),
+            "jsonb": lambda: rng.choice([f"{name} @> '{{\"a\": {rng.randrange(20)}}}'",
+                                         f"{name} ->> 'b' = 'v{rng.randrange(5)}'",
+                                         f"{name} ? 'a'"]),
+            "point": lambda: rng.choice([
+                f"{name} <@ box '(({rng.randrange(50)},{rng.randrange(20)}),(90,30))'",
+                f"{name} ~= point({rng.randrange(100)}, {rng.randrange(37)})",
+                f"{name} << point({rng.randrange(100)}, 5)"]),
+            "int4range": lambda: rng.choice([f"{name} && int4range({rng.randrange(50)}, 60)",
+                                             f"{name} @> {rng.randrange(90)}",
+                                             f"{name} << int4range({rng.randrange(90)}, 95)"]),
+            "inet": lambda: rng.choice([f"{name} << '10.{rng.randrange(4)}.0.0/16'",
+                                        f"{name} {compare} '10.1.{rng.randrange(200)}.1'"]),
+            "tsvector": lambda: f"{name} @@ 'w{rng.randrange(9)} & x{rng.randrange(31)}'",
+            "timestamptz": lambda: f"{name} {compare} TIMESTAMPTZ '2020-01-05 UTC'",
+        }[column.type]()
+
+    # ---------- expressions ----------
+
+    def expression(self, rel):
+        """One that any row has, of a printable and sortable type."""
+        rng = self.rng
+        column = rng.choice(rel.columns)
+        name = rel.col(column)
+        if column.wide:
+            return rng.choice([f"md5({name})", f"length({name})", f"substr({name}, 30, 8)",
+                               f"left({name}, 5)"])
+        if column.type in ("point", "tsvector"):
+            return f"{name}::text"
+        if column.type in NUMBERS and rng.random() < 0.2:
+            return f"{name} + {rng.randrange(9)}"
+        if rng.random() < 0.04:
+            return f"md5({rel.alias}::text)"
+        return name
+
+    def aggregate(self, rel):
+        rng = self.rng
+        options = ["count(*)", f"count({self.expression(rel)})", f"min({rel.alias}.id)",
+                   f"max({rel.alias}.id)"]
+        numbers = rel.of_type(NUMBERS)
+        for _ in range(3):
+            name = rel.col(rng.choice(numbers))
+            options += [f"sum({name})", f"sum({name})", f"count(DISTINCT {name})", f"max({name})"]
+        wide = [c for c in rel.columns if c.wide]
+        if wide:
+            name = rel.col(rng.choice(wide))
+            options += [f"sum(length({name}))", f"min(md5({name}))", f"max({name} || 'z')"] * 2
+            options += [f"sum(hashtext({name}))"] * 3
+        options += [f"bit_xor(hashtext(({self.expression(rel)})::text))",
+                    f"bool_or({self.simple_qual(rel)})",
+                    f"count(*) FILTER (WHERE {self.simple_qual(rel)})",
+                    f"sum(hashtextextended({rel.alias}::text, 0)::numeric)"]
+        return rng.choice(options)
+
+    def named(self, expressions):
+        return ", ".join(f"{e} AS x{n}" for n, e in enumerate(expressions, 1))
+
+    # ---------- FROM clauses ----------
+
+    def join(self, n=None):
+        """FROM and WHERE of a join, and the Rels whose columns it has."""
+        rng = self.rng
+        sql, first = self.source(temp=True)
+        rels = [first]
+        where = [self.qual(first)]
+        low = False
+        for _ in range(n if n is not None else rng.choice([0, 0, 1, 1, 1, 2, 3])):
+            right_sql, right = self.source()
+            left = rng.choice(rels)
+            choice = rng.random()
+            if choice < 0.6 or low:
+                condition = f"{left.alias}.id = {right.alias}.id"
+                if rng.random() < 0.15:
+                    condition = f"{left.alias}.id + {rng.randrange(50)} = {right.alias}.id"
+            else:
+                low = True
+                pairs = [(a, b) for a in left.of_type(SORTABLE) for b in right.of_type(SORTABLE)
+                         if a.type == b.type and a.type != "bool" and a.name != "part"]
+                a, b = rng.choice(pairs)
+                condition = (f"{left.col(a)} = {right.col(b)}")
+                where.append(f"{left.alias}.id % 20 = {rng.randrange(20)}")
+            kind = rng.choices(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"], [55, 25, 10, 10])[0]
+            if kind in ("JOIN", "LEFT JOIN") and rng.random() < 0.25:
+                condition += f" AND {self.simple_qual(right)}"
+            if rng.random() < 0.5 and kind == "JOIN":
+                where.append(self.qual(right))
+            sql += f" {kind} {right_sql} ON {condition}"
+            rels.append(right)
+        if rng.random() < 0.3:
+            where.append(self.sublink(rng.choice(rels)))
+        return f"FROM {sql} WHERE {' AND '.join(where)}", rels
+
+    def sublink(self, rel):
+        """A condition with a subquery."""
+        rng = self.rng
+        sql, inner = self.source(temp=rng.random() < 0.9)
+        keys = rng.choice([(f"{rel.alias}.id", f"{inner.alias}.id"),
+                           (f"{rel.alias}.k", f"{inner.alias}.k")])
+        other = self.qual(inner)
+        correlated = f"{keys[0]} = {keys[1]}"
+        return rng.choice([
+            f"EXISTS (SELECT 1 FROM {sql} WHERE {correlated} AND {other})",
+            f"NOT EXISTS (SELECT 1 FROM {sql} WHERE {correlated} AND {other})",
+            f"{keys[0]} IN (SELECT {keys[1]} FROM {sql} WHERE {other})",
+            f"{keys[0]} NOT IN (SELECT {keys[1]} FROM {sql} WHERE {other} AND {keys[1]} % 20 = 3)",
+            f"{rel.alias}.k > (SELECT avg({inner.alias}.k) FROM {sql} WHERE {other})",
+            f"{rel.alias}.id % 90 < 2 AND {rel.alias}.k >= ALL (SELECT {inner.alias}.k FROM {sql} WHERE {inner.alias}.id < 40)",
+            f"{rel.alias}.id % 30 = 2 AND {rel.alias}.id < (SELECT max({inner.alias}.id) FROM {sql} WHERE"
+            f" {inner.alias}.id < {rel.alias}.id + 5 AND {inner.alias}.id > {rel.alias}.id - 5)",
+            f"{rel.alias}.id % 30 < 2 AND ({rel.alias}.id < 1500 OR EXISTS (SELECT 1 FROM {sql} WHERE {correlated}"
+            f" AND {inner.alias}.id < 300))",
+        ])
+
+    # ---------- kinds of queries ----------
+
+    def rows(self):
+        body, rels = self.join()
+        items = [self.expression(self.rng.choice(rels)) for _ in range(self.rng.randint(1, 4))]
+        return Query(f"SELECT {self.named(items)} {body}")
+
+    def aggregates(self):
+        body, rels = self.join()
+        items = [self.aggregate(self.rng.choice(rels)) for _ in range(self.rng.randint(1, 4))]
+        return Query(f"SELECT {self.named(items)} {body}")
+
+    def grouped(self):
+        rng = self.rng
+        body, rels = self.join()
+        rel = rng.choice(rels)
+        usable = rel.of_type(SORTABLE)
+        keys = [rel.col(c) for c in rng.sample(usable, min(len(usable), rng.choice([1, 1, 2, 3])))]
+        items = keys + [self.aggregate(rng.choice(rels)) for _ in range(rng.randint(1, 3))]
+        group = ", ".join(keys)
+        choice = rng.random()
+        if choice < 0.15:
+            group = f"ROLLUP ({group})"
+        elif choice < 0.25:
+            group = f"CUBE ({group})"
+        elif choice < 0.35:
+            group = f"GROUPING SETS (({group}), ({keys[0]}), ())"
+        having = f" HAVING count(*) > {rng.choice([1, 3, 20])}" if rng.random() < 0.3 else ""
+        return Query(f"SELECT {self.named(items)} {body} GROUP BY {group}{having}")
+
+    def distinct(self):
+        rng = self.rng
+        body, rels = self.join(rng.choice([0, 1]))
+        rel = rels[0]
+        if rng.random() < 0.5:
+            items = [self.expression(rel) for _ in range(rng.randint(1, 2))]
+            return Query(f"SELECT DISTINCT {self.named(items)} {body}")
+        body, rel, ids = self.unique_body()
+        key = rel.col(rng.choice(rel.of_type(SORTABLE)))
+        return Query(f"SELECT DISTINCT ON ({key}) {key} AS x1, {ids[0]} AS x2 {body}"
+                     f" ORDER BY {key}, {', '.join(ids)}", ordered=True)
+
+    def unique_body(self):
+        """A body whose rows the ids tell apart."""
+        rng = self.rng
+        while True:
+            body, rels = self.join(rng.choice([0, 0, 1, 2]))
+            if "UNION ALL" not in body:
+                return body, rels[0], [f"{r.alias}.id" for r in rels]
+
+    def top(self):
+        rng = self.rng
+        body, rel, ids = self.unique_body()
+        keys = [rel.col(rng.choice(rel.of_type(SORTABLE))) + rng.choice(["", " DESC", " NULLS FIRST"])
+                for _ in range(rng.choice([0, 1, 1, 2]))]
+        points = [c for c in rel.columns if c.type == "point"]
+        if points and rng.random() < 0.5:
+            keys = [f"{rel.col(rng.choice(points))} <-> point({rng.randrange(100)}, 9)"]
+        ids = [i + (" DESC" if not keys and rng.random() < 0.3 else "") for i in ids]
+        items = [self.expression(rel) for _ in range(2)] + [ids[0].split()[0]]
+        limit = rng.choice(["", f" LIMIT {rng.choice([1, 10, 500])}",
+                            f" LIMIT {rng.choice([1, 10])} OFFSET {rng.choice([0, 5, 1000])}"])
+        return Query(f"SELECT {self.named(items)} {body} ORDER BY {', '.join(keys + ids)}{limit}",
+                     ordered=True)
+
+    def window(self):
+        rng = self.rng
+        body, rel, ids = self.unique_body()
+        part = rel.col(rng.choice(rel.of_type(SORTABLE)))
+        over = f"OVER (PARTITION BY {part} ORDER BY {', '.join(ids)}"
+        frame = rng.choice(["", " ROWS BETWEEN 3 PRECEDING AND 1 FOLLOWING",
+                            " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"])
+        function = rng.choice(["row_number()", "rank()", f"sum({rel.alias}.k)",
+                               f"lag({self.expression(rel)})", f"count({self.expression(rel)})",
+                               f"last_value({rel.alias}.id)"])
+        return Query(f"SELECT {ids[0]} AS x1, {function} {over}{frame}) AS x2 {body}")
+
+    def set_operation(self):
+        rng = self.rng
+        op = rng.choice(["UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"])
+        parts = []
+        for _ in range(rng.choice([2, 2, 3])):
+            body, rels = self.join(rng.choice([0, 0, 1]))
+            rel = rng.choice(rels)
+            parts.append(f"SELECT {rel.alias}.k AS x1, {rel.alias}.id % {rng.choice([7, 100])} AS x2 {body}")
+        sql = f" {op} ".join(parts)
+        if rng.random() < 0.5:
+            sql = f"SELECT count(*) AS x1, sum(s.x1) AS x2, sum(s.x2) AS x3 FROM ({sql}) s"
+        return Query(sql)
+
+    def cte(self):
+        rng = self.rng
+        body, rels = self.join(rng.choice([0, 1]))
+        rel = rels[0]
+        how = rng.choice(["", "MATERIALIZED ", "NOT MATERIALIZED "])
+        sql, other = self.source(temp=True)
+        choice = rng.random()
+        define = f"WITH w AS {how}(SELECT {rel.alias}.id, {rel.alias}.k, {self.expression(rel)} AS e {body})"
+        if choice < 0.4:
+            return Query(f"{define} SELECT count(*) AS x1, sum(w.k) AS x2 FROM w JOIN {sql}"
+                         f" ON w.id = {other.alias}.id WHERE {self.qual(other)}")
+        if choice < 0.8:
+            return Query(f"{define} SELECT a.id AS x1, b.k AS x2, a.e AS x3 FROM w a JOIN w b ON a.id = b.id"
+                         f" WHERE a.k < (SELECT max(k) FROM w)")
+        return Query(f"WITH RECURSIVE w(id, n) AS (SELECT min({other.alias}.id), 1 FROM {sql}"
+                     f" UNION ALL SELECT (SELECT min({rel.alias}.id) FROM"
+                     f" {rng.choice(self.tables).name} {rel.alias} WHERE {rel.alias}.id > w.id), n + 1"
+                     f" FROM w WHERE n < 6) SELECT id AS x1, n AS x2 FROM w")
+
+    def lateral(self):
+        rng = self.rng
+        sql, outer = self.source(temp=True)
+        inner_sql, inner = self.source(temp=True)
+        if "UNION ALL" in inner_sql:
+            inner_sql, inner = self.tables[0].name + " lat", Rel("lat", self.tables[0].columns)
+        sub = rng.choice([
+            f"SELECT count(*) AS n, max({inner.alias}.k) AS m FROM {inner_sql} WHERE"
+            f" {inner.alias}.id BETWEEN {outer.alias}.id AND {outer.alias}.id + 20",
+            f"SELECT {inner.alias}.id AS n, {self.expression(inner)} AS m FROM {inner_sql} WHERE"
+            f" {inner.alias}.k = {outer.alias}.k ORDER BY {inner.alias}.id LIMIT 2",
+        ])
+        return Query(f"SELECT {outer.alias}.id AS x1, l.n AS x2, l.m AS x3 FROM {sql},"
+                     f" LATERAL ({sub}) l WHERE {outer.alias}.id % 60 = {rng.randrange(60)}"
+                     f" AND {self.qual(outer)}")
+
+    def values_lateral(self):
+        """Workers are launched anew for every row outside."""
+        body, rels = self.join(self.rng.choice([0, 1]))
+        items = [self.aggregate(rels[0]), self.aggregate(rels[0])]
+        return Query("SELECT v.x AS x1, s.x1 AS x2, s.x2 AS x3 FROM (VALUES (1), (2), (3)) v(x),"
+                     f" LATERAL (SELECT {self.named(items)} {body} HAVING count(*) > v.x) s")
+
+    def scalar(self):
+        """Subqueries in the target list."""
+        rng = self.rng
+        body, rels = self.join(rng.choice([0, 1]))
+        rel = rels[0]
+        sql, inner = self.source(temp=True)
+        sub = rng.choice([
+            f"(SELECT count(*) FROM {sql} WHERE {inner.alias}.id = {rel.alias}.id)",
+            f"(SELECT {self.aggregate(inner)} FROM {sql} WHERE {self.qual(inner)})",
+            f"({rel.alias}.id IN (SELECT {inner.alias}.id FROM {sql} WHERE {self.qual(inner)}))",
+        ])
+        return Query(f"SELECT {rel.alias}.id AS x1, {sub} AS x2 {body} AND {rel.alias}.id % 30 < 2")
+
+    def nested(self):
+        """An aggregate over a subquery with its own grouping or limit."""
+        rng = self.rng
+        body, rels = self.join(rng.choice([0, 1]))
+        rel = rels[0]
+        sql, other = self.source()
+        return Query(f"SELECT count(*) AS x1, sum(s.n) AS x2, max(s.m) AS x3 FROM (SELECT {rel.alias}.k"
+                     f" AS k, count(*) AS n, max({rel.alias}.id) AS m {body} GROUP BY 1) s"
+                     f" {rng.choice(['JOIN', 'LEFT JOIN'])} {sql} ON s.k = {other.alias}.k")
+
+    def functions(self):
+        """Functions that run queries of their own in the leader."""
+        rng = self.rng
+        sql, rel = self.source(temp=True)
+        table = rng.choice(self.tables)
+        call = f"fz.counted('{table.name}', {rel.alias}.part)"
+        return Query(rng.choice([
+            f"SELECT {rel.alias}.part AS x1, {call} AS x2, count(*) AS x3 FROM {sql}"
+            f" WHERE {rel.alias}.id % 50 = 1 GROUP BY 1, 2",
+            f"SELECT s.p AS x1, fz.counted('{table.name}', s.p) AS x2, s.n AS x3 FROM (SELECT"
+            f" {rel.alias}.part AS p, count(*) AS n FROM {sql} WHERE {self.qual(rel)} GROUP BY 1) s",
+            f"SELECT {rel.alias}.id AS x1, {call} AS x2 FROM {sql} WHERE {self.qual(rel)}"
+            f" AND {rel.alias}.id % 100 < 2",
+        ]))
+
+    def tids(self):
+        rng = self.rng
+        table = rng.choice(self.tables)
+        name = rng.choice(table.members)
+        block = rng.randrange(60)
+        where = rng.choice([f"ctid >= '({block},0)' AND ctid < '({block + 40},5)'",
+                            f"ctid = ANY (ARRAY['({block},1)', '({block},2)', '(0,1)']::tid[])",
+                            f"ctid > '({block},3)'"])
+        return Query(f"SELECT count(*) AS x1, sum(id) AS x2 FROM {name} WHERE {where}")
+
+    def failing(self):
+        """A plain scan that raises an error if a certain row is there."""
+        rng = self.rng
+        table = rng.choice(self.tables)
+        return Query(f"SELECT count(*) AS x1 FROM {table.name} WHERE "
+                     f"1000 / (id - {rng.randrange(3000)}) > {rng.randrange(3)}", may_fail=True)
+
+    def toasted(self):
+        rng = self.rng
+        wide = [(t, c) for t in self.tables for c in t.columns if c.wide]
+        if not wide:
+            return self.aggregates()
+        table, column = rng.choice(wide)
+        name = column.name
+        return Query(rng.choice([
+            f"SELECT id AS x1, md5({name}) AS x2 FROM {table.name}",
+            f"SELECT count(*) AS x1, sum(hashtext({name})) AS x2 FROM {table.name} WHERE id % 3 = 0",
+            f"SELECT a.id AS x1, a.{name} = b.{name} AS x2 FROM {table.name} a JOIN"
+            f" {table.control} b USING (id)",
+            f"SELECT {name} AS x1, count(*) AS x2 FROM {table.name} WHERE id % 10 < 3 GROUP BY 1",
+            f"SELECT id AS x1, {name} AS x2 FROM {table.name} WHERE id % 10 = 1 ORDER BY {name}, id",
+            f"SELECT max({name}) AS x1, min({name}) AS x2 FROM {table.name}",
+            f"SELECT a.id AS x1, substr(a.{name}, 900, 20) AS x2 FROM {table.name} a"
+            f" WHERE a.{name} > (SELECT min({name}) FROM {table.name})",
+        ]))
+
+    KINDS = [("rows", 14), ("aggregates", 16), ("grouped", 12), ("distinct", 5), ("top", 10),
+             ("window", 4), ("set_operation", 6), ("cte", 4), ("lateral", 3), ("values_lateral", 3),
+             ("scalar", 4), ("nested", 4), ("functions", 3), ("tids", 2), ("failing", 2),
+             ("toasted", 8)]
+
+    def query(self, parameters=False):
+        self.serial = 0
+        self.parameters, self.used_parameter = parameters, False
+        kind = self.rng.choices([k for k, _ in self.KINDS], [w for _, w in self.KINDS])[0]
+        query = getattr(self, kind)()
+        query.parameters = int(self.used_parameter)
+        return query

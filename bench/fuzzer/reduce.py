@@ -1,0 +1,117 @@
+"""A failure as a script: written out, and made shorter by trying.
+
+A statement is left out if what went wrong still does without it. That is tried
+with large pieces of the history first, for a limited time.
+"""
+
+import time
+
+from . import settings
+from .session import Session, SessionLost
+
+QUICK = 300     # seconds
+
+
+def replay(options, script, queries):
+    """Run script, then each of queries. The answers, or a word for what happened."""
+    session = Session(options.psql, options.database, options.errors)
+    try:
+        for sql in script:
+            session.run(sql)
+        answers = []
+        for values, statements, savepoint in queries:
+            session.run(settings.statement(values))
+            if savepoint:
+                session.run("SAVEPOINT q")
+            answer = []
+            for sql in statements:
+                outcome = session.run(sql)
+                if outcome.sqlstate:
+                    answer = ["error " + outcome.sqlstate]
+                    break
+                if not sql.startswith("EXPLAIN"):
+                    answer += outcome.rows
+            if savepoint:
+                session.run("ROLLBACK TO SAVEPOINT q")
+            answers.append(sorted(answer))
+        return answers
+    except SessionLost:
+        return "lost"
+    finally:
+        session.close()
+
+
+def symptom(options, script, queries):
+    """A comparable word for what goes wrong, or None."""
+    answers = replay(options, script, queries)
+    if answers == "lost":
+        return "lost"
+    if len(answers) == 2 and answers[0] != answers[1]:
+        errors = [a[0] for a in answers if a and a[0].startswith("error ")]
+        if any(e in ("error 25P02", "error 42P01", "error 42703") for e in errors):
+            return None
+        return "differ " + " ".join(errors)
+    if len(answers) == 1 and answers[0] and answers[0][0].startswith("error "):
+        if answers[0][0] in ("error 25P02", "error 42P01", "error 42703"):
+            return None
+        return answers[0][0]
+    return None
+
+
+def prune(script, queries):
+    """Leave out what only other queries needed: those never changed anything."""
+    keep = [sql for sql in script
+            if not sql.startswith(("EXPLAIN", "FETCH", "DECLARE", "CLOSE"))
+            or "CURSOR" in sql]
+    return keep
+
+
+def reduce(options, script, queries, seconds):
+    """A shorter script with the same symptom, and the symptom."""
+    end = time.monotonic() + seconds
+    wanted = symptom(options, script, queries)
+    if wanted is None:
+        return script, None
+    script = list(script)
+    size = max(len(script) // 2, 1)
+    while time.monotonic() < end:
+        position, shorter = len(script) - size, False
+        while time.monotonic() < end:
+            position = max(position, 0)
+            candidate = script[:position] + script[position + size:]
+            if len(candidate) < len(script) and symptom(options, candidate, queries) == wanted:
+                script, shorter = candidate, True
+            if position == 0:
+                break
+            position -= size
+        if size == 1 and not shorter:
+            break
+        size = max(size // 2, 1)
+    # And settings that do not matter.
+    for n, (values, statements, savepoint) in enumerate(queries):
+        for name in sorted(values):
+            if time.monotonic() >= end:
+                break
+            fewer = {k: v for k, v in values.items() if k != name}
+            candidate = list(queries)
+            candidate[n] = (fewer, statements, savepoint)
+            if fewer and symptom(options, script, candidate) == wanted:
+                queries[n], values = candidate[n], fewer
+    return script, wanted
+
+
+def write(path, head, script, queries):
+    with open(path, "w", encoding="utf-8") as f:
+        for line in head:
+            f.write("-- " + line.replace("\n", " ") + "\n")
+        f.write("\\set ON_ERROR_STOP 0\n\\pset null '(null)'\n")
+        for sql in script:
+            f.write(sql + ";\n")
+        for values, statements, savepoint in queries:
+            f.write("\n\\echo ----------\n" + settings.statement(values) + ";\n")
+            if savepoint:
+                f.write("SAVEPOINT q;\n")
+            for sql in statements:
+                f.write(sql + ";\n")
+            if savepoint:
+                f.write("ROLLBACK TO SAVEPOINT q;\n")

@@ -1,0 +1,239 @@
+"""Random tables: a temporary one and, with the same history, a permanent copy.
+
+Every value is computed from the row's id, so that the same statement does the
+same to both.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+# Values as SQL expressions of h, a non-negative bigint hash of the row. Floats
+# are eighths of whole numbers, so that their sums do not depend on the order.
+VALUES = {
+    "int": "(h % 100)::int",
+    "bigint": "h % 5000",
+    "numeric(20,2)": "((h % 10000)::numeric / 100)::numeric(20,2)",
+    "text": "'t' || (h % 60)",
+    "varchar(20)": "'v' || (h % 1000)",
+    "bool": "h % 3 = 0",
+    "date": "DATE '2000-01-01' + (h % 1000)::int",
+    "float8": "(h % 1000)::float8 / 8",
+    "int[]": "ARRAY[h % 10, h % 7, h % 11]::int[]",
+    "jsonb": "jsonb_build_object('a', h % 20, 'b', 'v' || (h % 5))",
+    "point": "point(h % 100, h % 37)",
+    "int4range": "int4range((h % 90)::int, (h % 90 + h % 9)::int)",
+    "inet": "('10.' || (h % 4) || '.' || (h % 200) || '.1')::inet",
+    "tsvector": "to_tsvector('simple', 'w' || (h % 9) || ' x' || (h % 31))",
+    "timestamptz": "TIMESTAMPTZ '2020-01-01 UTC' + (h % 10000) * INTERVAL '1 minute'",
+}
+
+# Wide ones, all of type text: in line, external, external and compressed.
+WIDE = {
+    "pad": "repeat('x', (h % 400)::int)",
+    "external": "CASE WHEN h % 5 = 0 THEN repeat(md5(h::text), (60 + h % 200)::int)"
+                " ELSE 's' || h END",
+    "compressed": "CASE WHEN h % 7 = 0 THEN (SELECT string_agg(md5((h + i)::text), '')"
+                  " FROM generate_series(1, 80 + (h % 150)::int) i)"
+                  " ELSE 'c' || h END",
+    "repeated": "repeat('abcdefgh', (h % 900)::int)",
+}
+
+SORTABLE = {"int", "bigint", "numeric(20,2)", "text", "varchar(20)", "bool", "date",
+            "float8", "int[]", "jsonb", "inet", "timestamptz", "int4range"}
+NUMBERS = {"int", "bigint", "numeric(20,2)", "float8"}
+METHODS = {
+    "hash": ["int", "bigint", "numeric(20,2)", "text", "varchar(20)", "date", "float8",
+             "int[]", "jsonb", "inet", "int4range", "timestamptz"],
+    "gin": ["int[]", "jsonb", "tsvector"],
+    "gist": ["point", "int4range", "tsvector"],
+    "spgist": ["point", "text", "int4range", "inet"],
+    "brin": ["int", "bigint", "numeric(20,2)", "text", "date", "float8", "timestamptz",
+             "int4range", "inet"],
+}
+WIDER = {"int": ["bigint", "numeric(20,2)"], "bigint": ["numeric(20,2)"],
+         "varchar(20)": ["text"]}
+
+
+@dataclass
+class Column:
+    name: str
+    type: str
+    value: str          # of h
+    nulls: int          # every so many rows; 0: none
+    wide: str = ""
+
+    def sql(self, row, salt):
+        """The value in the row whose id is row, an SQL expression."""
+        h = f"(hashint8({row}::bigint + {salt})::bigint & 2147483647)"
+        value = re.sub(r"\bh\b", h, self.value)
+        if self.nulls:
+            return f"CASE WHEN hashint8({row}::bigint - {salt}) % {self.nulls} = 0 THEN NULL ELSE {value} END"
+        return value
+
+
+@dataclass
+class Index:
+    name: str
+    columns: list
+    method: str
+    partial: bool
+
+
+@dataclass
+class Table:
+    name: str
+    kind: str
+    columns: list
+    members: list = field(default_factory=list)     # temporary tables with rows
+    targets: list = field(default_factory=list)     # what may be inserted into
+    indexes: list = field(default_factory=list)
+    next_id: int = 1
+    serial: int = 0             # for names
+    fraction: int = 100         # of fillfactor
+
+    @property
+    def control(self):
+        return "ctl." + self.name
+
+    def of_type(self, types):
+        return [c for c in self.columns if c.type in types and not c.wide]
+
+    def plain(self):
+        return self.kind == "plain"
+
+
+def random_column(rng, name):
+    if rng.random() < 0.3:
+        wide = rng.choice(sorted(WIDE))
+        return Column(name, "text", WIDE[wide], rng.choice([0, 0, 9]), wide)
+    kind = rng.choice(sorted(VALUES))
+    return Column(name, kind, VALUES[kind], rng.choice([0, 0, 5, 30]))
+
+
+def create_table(rng, name, tablespace):
+    """A Table, and the statements that make it."""
+    columns = [Column("id", "int", "", 0), Column("part", "int", "", 0)]
+    columns += [Column("k", "int", VALUES["int"], rng.choice([0, 0, 11]))]
+    for n in range(rng.randint(2, 7)):
+        columns.append(random_column(rng, f"c{n}"))
+    kind = rng.choices(["plain", "list", "range", "hash", "sub", "inherit", "permanent"],
+                       [50, 8, 8, 8, 6, 10, 10])[0]
+    table = Table(name, kind, columns)
+    definition = "(" + ", ".join(f"{c.name} {c.type}" for c in columns) + ")"
+    space = " TABLESPACE fuzz_ts" if tablespace and rng.random() < 0.3 else ""
+    statements = [f"CREATE UNLOGGED TABLE {table.control} {definition}"]
+
+    def member(parent, bounds):
+        child = f"{name}_{table.serial}"
+        table.serial += 1
+        table.members.append(child)
+        statements.append(f"CREATE TEMP TABLE {child} PARTITION OF {parent} {bounds}{space}")
+        return child
+
+    if kind == "plain":
+        table.fraction = rng.choice([100, 100, 90, 50, 20])
+        options = f" WITH (fillfactor = {table.fraction})"
+        statements.append(f"CREATE TEMP TABLE {name} {definition}{options}{space}")
+        table.members = [name]
+    elif kind == "list":
+        statements.append(f"CREATE TEMP TABLE {name} {definition} PARTITION BY LIST (part)")
+        member(name, "FOR VALUES IN (0, 1)")
+        member(name, "FOR VALUES IN (2)")
+        member(name, "DEFAULT")
+    elif kind == "range":
+        statements.append(f"CREATE TEMP TABLE {name} {definition} PARTITION BY RANGE (id)")
+        member(name, "FOR VALUES FROM (MINVALUE) TO (800)")
+        member(name, "FOR VALUES FROM (800) TO (2500)")
+        member(name, "FOR VALUES FROM (2500) TO (MAXVALUE)")
+    elif kind == "hash":
+        statements.append(f"CREATE TEMP TABLE {name} {definition} PARTITION BY HASH (id)")
+        modulus = rng.randint(2, 4)
+        for n in range(modulus):
+            member(name, f"FOR VALUES WITH (MODULUS {modulus}, REMAINDER {n})")
+    elif kind == "sub":
+        statements.append(f"CREATE TEMP TABLE {name} {definition} PARTITION BY RANGE (id)")
+        member(name, "FOR VALUES FROM (MINVALUE) TO (1000)")
+        statements.append(f"CREATE TEMP TABLE {name}_s PARTITION OF {name}"
+                          " FOR VALUES FROM (1000) TO (MAXVALUE) PARTITION BY LIST (part)")
+        member(f"{name}_s", "FOR VALUES IN (0, 3)")
+        member(f"{name}_s", "DEFAULT")
+    else:
+        if kind == "inherit":
+            statements.append(f"CREATE TEMP TABLE {name} {definition}{space}")
+            table.members.append(name)
+        else:
+            statements.append(f"CREATE UNLOGGED TABLE fz.{name} {definition}")
+        table.targets = [name]
+        for n in range(rng.randint(1, 3)):
+            child = f"{name}_{n}"
+            parent = rng.choice(table.targets if kind == "inherit" else [name])
+            statements.append(f"CREATE TEMP TABLE {child} () INHERITS ({parent}){space}")
+            table.members.append(child)
+            table.targets.append(child)
+        table.serial = 9
+    table.targets = table.targets or [name]
+
+    for column in columns:
+        if column.wide == "external":
+            statements += [f"ALTER TABLE {t} ALTER {column.name} SET STORAGE EXTERNAL"
+                           for t in [name]]
+    return table, statements
+
+
+def create_index(rng, table):
+    """The statement that makes a random index, noted in table."""
+    method = rng.choices(["btree", "hash", "gin", "gist", "spgist", "brin"],
+                         [45, 10, 12, 11, 11, 11])[0]
+    options, unique, include = "", "", ""
+    if method == "btree":
+        usable = table.of_type(SORTABLE)
+        columns = rng.sample(usable, min(len(usable), rng.choice([1, 1, 1, 2, 3])))
+        if table.plain() and rng.random() < 0.15:
+            columns, unique = [table.columns[0]], "UNIQUE "
+        elif rng.random() < 0.1:
+            include = " INCLUDE (part)"
+        if rng.random() < 0.3:
+            options = f" WITH (fillfactor = {rng.choice([50, 70, 100])})"
+    else:
+        usable = table.of_type(METHODS[method])
+        if not usable:
+            return create_index_on_id(table)
+        columns = [rng.choice(usable)]
+        if method == "gin":
+            options = f" WITH (fastupdate = {rng.choice(['on', 'off'])})"
+        elif method == "brin":
+            options = f" WITH (pages_per_range = {rng.choice([1, 4, 16])})"
+            if rng.random() < 0.3:
+                columns = rng.sample(usable, min(2, len(usable)))
+
+    keys = []
+    for column in columns:
+        key = column.name
+        if method == "btree" and not unique:
+            if column.type == "int" and rng.random() < 0.15:
+                key = f"({key} % 10)"
+            elif column.type == "text" and rng.random() < 0.2:
+                key = f"lower({key})"
+            elif rng.random() < 0.15:
+                key += rng.choice([" DESC", " NULLS FIRST", " DESC NULLS LAST"])
+        keys.append(key)
+    where = ""
+    if not unique and rng.random() < 0.15:
+        where = rng.choice([" WHERE part < 2", " WHERE id % 3 = 0", " WHERE k IS NOT NULL"])
+    target = table.name
+    if table.kind in ("inherit", "permanent"):
+        target = rng.choice(table.members)
+    table.serial += 1
+    name = f"{table.name}_i{table.serial}"
+    used = [c.name for c in columns] + (["k"] if " k " in where else [])
+    table.indexes.append(Index(name, used, method, bool(where)))
+    return (f"CREATE {unique}INDEX {name} ON {target} USING {method}"
+            f" ({', '.join(keys)}){include}{options}{where}")
+
+
+def create_index_on_id(table):
+    table.serial += 1
+    name = f"{table.name}_i{table.serial}"
+    table.indexes.append(Index(name, ["id"], "btree", False))
+    target = table.members[-1] if table.kind in ("inherit", "permanent") else table.name
+    return f"CREATE INDEX {name} ON {target} (id)"

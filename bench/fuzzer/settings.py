@@ -1,0 +1,63 @@
+"""Planner settings: the ones under test, and random ones beside them."""
+
+OFF, ON, ZERO = "off", "on", "zero"
+
+# name, values, version from which it is there
+SWITCHES = [(name, 0) for name in (
+    "enable_bitmapscan", "enable_gathermerge", "enable_hashagg", "enable_hashjoin",
+    "enable_incremental_sort", "enable_indexonlyscan", "enable_indexscan", "enable_material",
+    "enable_memoize", "enable_mergejoin", "enable_nestloop", "enable_parallel_append",
+    "enable_parallel_hash", "enable_partition_pruning", "enable_seqscan", "enable_sort",
+    "enable_tidscan")] + [("enable_presorted_aggregate", 16), ("enable_group_by_reordering", 17),
+                          ("enable_distinct_reordering", 18), ("enable_self_join_elimination", 18)]
+RARE = [("enable_partitionwise_join", 0), ("enable_partitionwise_aggregate", 0)]
+
+DEFAULT_COSTS = {
+    "parallel_setup_cost": "1000", "parallel_tuple_cost": "0.1",
+    "min_parallel_table_scan_size": "8MB", "min_parallel_index_scan_size": "512kB",
+    "temp_parallel.write_temp_page_cost": "1.3", "temp_parallel.buffer_scan_cost": "0.01",
+}
+ZERO_COSTS = {name: "0" for name in DEFAULT_COSTS}
+
+
+def of_mode(mode, cheap):
+    """The settings of a mode; cheap: tables of this size can be parallel when on."""
+    if mode == ZERO:
+        return dict(ZERO_COSTS, **{"temp_parallel.enabled": "on"})
+    costs = dict(DEFAULT_COSTS)
+    if cheap:
+        costs.update({"parallel_setup_cost": "10", "min_parallel_table_scan_size": "64kB",
+                      "min_parallel_index_scan_size": "64kB"})
+    return dict(costs, **{"temp_parallel.enabled": mode})
+
+
+def random_settings(rng, version):
+    """Settings for one query, the same in all modes."""
+    values = {}
+    shares = rng.choice([0, 0, 0.1, 0.3])
+    for name, since in SWITCHES:
+        if version >= since:
+            values[name] = "off" if rng.random() < shares else "on"
+    for name, since in RARE:
+        values[name] = rng.choice(["on", "off"])
+    values["work_mem"] = rng.choice(["64kB", "64kB", "256kB", "4MB"])
+    values["parallel_leader_participation"] = rng.choice(["on", "on", "off"])
+    values["max_parallel_workers_per_gather"] = rng.choice(["1", "2", "2", "3", "4"])
+    values["max_parallel_workers"] = rng.choices(["8", "1", "0"], [90, 6, 4])[0]
+    values["temp_parallel.worker_temp_buffers"] = rng.choice(["100", "100", "128", "1024"])
+    values["plan_cache_mode"] = rng.choice(["auto", "force_generic_plan", "force_custom_plan"])
+    values["geqo_threshold"] = rng.choice(["12", "12", "12", "2"])
+    values["join_collapse_limit"] = rng.choice(["8", "8", "1"])
+    values["cpu_tuple_cost"] = rng.choice(["0.01", "0.01", "0.5"])
+    values["random_page_cost"] = rng.choice(["4", "1", "0.1"])
+    values["debug_parallel_query" if version >= 16 else "force_parallel_mode"] = \
+        rng.choices(["off", "on", "regress"], [90, 6, 4])[0]
+    values["effective_io_concurrency"] = rng.choice(["0", "1", "16"])
+    values["default_statistics_target"] = "30"
+    return values
+
+
+def statement(values):
+    """One statement that sets them all."""
+    return "SELECT " + ", ".join(f"set_config('{n}', '{v}', false)"
+                                 for n, v in sorted(values.items()))

@@ -1,0 +1,62 @@
+# A minute of the differential tester, bench/fuzz: random temporary tables,
+# histories, queries and settings, each query with the extension off, on, and on
+# with parallel query at no cost.
+#
+# FUZZ_SECONDS and FUZZ_SEED in the environment change what is tried. A failure
+# prints what replays it, and a script for psql.
+
+use strict;
+use warnings;
+
+use File::Basename;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $seconds = $ENV{FUZZ_SECONDS} || 60;
+my $seed = $ENV{FUZZ_SEED} || 1;
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init(extra => ['--data-checksums']);
+$node->append_conf(
+	'postgresql.conf', qq{
+session_preload_libraries = 'temp_parallel'
+max_worker_processes = 16
+max_parallel_workers = 8
+autovacuum = off
+log_statement = none
+log_min_error_statement = panic
+});
+$node->start;
+
+$ENV{PYTHONPATH} = dirname(__FILE__) . '/../bench';
+$ENV{PYTHONDONTWRITEBYTECODE} = 1;
+$ENV{PGHOST} = $node->host;
+$ENV{PGPORT} = $node->port;
+
+my $out = PostgreSQL::Test::Utils::tempdir();
+my ($stdout, $stderr);
+my $status = run_log(
+	[
+		'python3', '-m', 'fuzzer',
+		'--seed', $seed,
+		'--seconds', $seconds,
+		'--timeout', 10,
+		'--reduce', 60,
+		'--log', $node->logfile,
+		'--out', $out
+	],
+	'>', \$stdout, '2>', \$stderr);
+
+ok($status, 'no difference, no error, nothing in the server\'s log')
+  or diag($stdout, $stderr, map { slurp_file($_) } glob("$out/*.sql"));
+
+my ($queries) = $stdout =~ /^(\d+) queries, \d+ failures$/m;
+cmp_ok($queries || 0, '>', 0, ($queries || 0) . ' queries were compared');
+
+# Without this share the above would show nothing.
+my ($share) = $stdout =~ /flushed (\d+) %/;
+cmp_ok($share || 0, '>=', 40, ($share || 0) . ' % of the plans at no cost flushed');
+
+$node->stop;
+done_testing();
