@@ -1,0 +1,190 @@
+"""bench/flush_cost: write against read of temporary tables, by size."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from . import flush_plots, flush_report, machine, samples
+from .flush_results import VARIANTS, by_size
+from .flush_steps import STEPS, Permanent, Refused, Temporary, pool_size, prepare
+from .progress import Progress, TimeLeft
+from .samples import Sample
+from .session import connect, value
+
+TABLESPACE = "flush_cost_tmpfs"
+OVERHEAD = 500      # an iteration takes what a table of its pages and these many takes
+# The table, the one that pushes it out, and what is not foreseen.
+TMPFS_PAGES = 2.5
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="bench/flush_cost")
+    parser.add_argument("--variants", type=lambda text: text.split(","), default=["plain"])
+    parser.add_argument("--min-pages", type=int, default=128)
+    parser.add_argument("--max-pages", type=int, required=True)
+    parser.add_argument("--iterations", type=int, default=30)
+    parser.add_argument("--warm-up", type=int, default=2)
+    parser.add_argument("--pool", type=int, default=102)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--tmpfs")
+    parser.add_argument("--report", action="store_true")
+    args = parser.parse_args()
+    unknown = set(args.variants) - set(VARIANTS)
+    if unknown:
+        parser.error(f"no such variant: {', '.join(sorted(unknown))}; there are"
+                     f" {', '.join(VARIANTS)}")
+    if args.iterations < 1 or args.warm_up < 0 or args.pool < 1:
+        parser.error("iterations and the pool are above 0, there is no negative warm-up")
+    if not 1 <= args.min_pages <= args.max_pages:
+        parser.error("the smallest size is above 0 and at most the largest one")
+    return args
+
+
+def sizes(first, last):
+    while first <= last:
+        yield first
+        first *= 2
+
+
+class Bench:
+    def __init__(self, args, progress):
+        self.args, self.progress = args, progress
+        args.out.mkdir(parents=True, exist_ok=True)
+        self.csv = args.out / "flush_cost.csv"
+        self.about = args.out / "about.json"
+        self.rows = samples.load(self.csv, STEPS)
+
+    def recognize(self, conn):
+        """Rows measured on another machine, or with another server, are not to
+        be mixed with these."""
+        here = machine.describe(conn)
+        command = os.environ.get("COMMAND", "bench/flush_cost")
+        about = {"machine": here, "commands": []}
+        if self.rows:
+            about = json.loads(self.about.read_text())
+            for name, text in here.items():
+                if about["machine"].get(name) != text:
+                    sys.exit(f"{self.csv} was measured elsewhere ({name}:"
+                             f" {about['machine'].get(name)}, here {text}); give another --out")
+        if command not in about["commands"]:
+            about["commands"].append(command)
+        self.about.write_text(json.dumps(about, indent=2) + "\n")
+        samples.write(self.csv, self.rows)
+
+    def available(self, conn, variant):
+        """Why this variant cannot be measured here, if it cannot."""
+        if variant == "permanent":
+            if conn.info.server_version < 170000:
+                return "not available: pg_buffercache_evict() came with PostgreSQL 17"
+            for name in Permanent.extensions:
+                conn.execute(f"CREATE EXTENSION IF NOT EXISTS {name}")
+        elif variant == "tmpfs":
+            if not self.args.tmpfs:
+                return "not available: no directory on a tmpfs"
+            conn.execute(f"CREATE TABLESPACE {TABLESPACE} LOCATION '{self.args.tmpfs}'")
+        return None
+
+    def fits(self, variant, pages):
+        if variant != "tmpfs":
+            return True
+        there = os.statvfs(self.args.tmpfs)
+        return pages * TMPFS_PAGES * 8192 <= there.f_bavail * there.f_frsize
+
+    def plan(self, conn):
+        """What is left to be done: [(variant, pages, numbers of the iterations)]."""
+        todo = []
+        for variant in self.args.variants:
+            reason = self.available(conn, variant)
+            if reason:
+                self.progress.say(f"{variant}: {reason}")
+                continue
+            for pages in sizes(self.args.min_pages, self.args.max_pages):
+                if not self.fits(variant, pages):
+                    self.progress.say(f"{variant}: {pages} pages do not fit")
+                    continue
+                have = samples.iterations(self.rows, variant, pages)
+                missing = [i for i in range(1, self.args.iterations + 1) if i not in have]
+                if missing:
+                    todo.append((variant, pages, missing))
+        return todo
+
+    def steps(self, conn, variant, pages):
+        if variant == "permanent":
+            return Permanent(conn, pages, int(value(
+                conn, "SELECT setting FROM pg_settings WHERE name = 'shared_buffers'")))
+        return Temporary(conn, pages, int(value(
+            conn, "SELECT setting FROM pg_settings WHERE name = 'temp_buffers'")),
+            variant == "cold")
+
+    def connect(self, variant, pages):
+        """A session for each size: temp_buffers is fixed by the first use."""
+        settings = {"jit": "off", "temp_buffers": str(pool_size(pages, self.args.pool))}
+        if variant == "tmpfs":
+            settings["temp_tablespaces"] = TABLESPACE
+        return connect(settings)
+
+    def measure(self, variant, pages, missing, left):
+        with self.connect(variant, pages) as conn:
+            steps = self.steps(conn, variant, pages)
+            what = f"{variant}, {pages} pages"
+            for n in range(self.args.warm_up):
+                self.progress.step(f"{what}, warming up, {left}")
+                for _ in steps.run():
+                    pass
+                left.advance(pages + OVERHEAD)
+            for n in missing:
+                self.progress.step(f"{what}, run {n} of {self.args.iterations}, {left}")
+                done = [Sample(variant, pages, steps.pool, n, step, found.ms, found.hit,
+                               found.read, found.dirtied, found.written, **notes)
+                        for step, found, notes in steps.run()]
+                # The cost of a scan is per buffer that has memory.
+                if steps.allocated() != steps.pool:
+                    raise Refused(f"{steps.allocated()} of {steps.pool} buffers have memory")
+                samples.append(self.csv, done)
+                self.rows += done
+                left.advance(pages + OVERHEAD)
+
+    def run(self):
+        with connect({}) as conn:
+            self.recognize(conn)
+            prepare(conn)
+            todo = self.plan(conn)
+        left = TimeLeft(sum((pages + OVERHEAD) * (len(missing) + self.args.warm_up)
+                            for _, pages, missing in todo))
+        if not todo:
+            self.progress.say("nothing is left to be measured")
+        for variant, pages, missing in todo:
+            try:
+                self.measure(variant, pages, missing, left)
+            except Refused as reason:
+                self.progress.clear()
+                sys.exit(f"refused: {variant}, {pages} pages: {reason}")
+            self.progress.say(f"{variant}, {pages} pages: {len(missing)} runs, {left}")
+
+    def report(self):
+        if not self.rows:
+            sys.exit(f"there are no measurements in {self.csv}")
+        about = json.loads(self.about.read_text())
+        results = by_size(self.rows)
+        text = flush_report.markdown(about, results)
+        (self.args.out / "report.md").write_text(text)
+        title = (f"{about['machine']['Server'].split(' (')[0]}, {about['machine']['Processor']},"
+                 f" {about['machine']['Storage'].split(' (')[0]}")
+        flush_plots.per_page(results, self.args.out / "flush_cost_per_page.png", title)
+        flush_plots.ratio(results, self.args.out / "flush_cost_ratio.png", title)
+        print(f"\n{text}")
+        self.progress.say(f"rows, tables and plots are in {self.args.out}")
+
+
+def main():
+    args = arguments()
+    bench = Bench(args, Progress())
+    if not args.report:
+        bench.run()
+    bench.report()
+
+
+if __name__ == "__main__":
+    main()
