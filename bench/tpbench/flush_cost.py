@@ -14,7 +14,8 @@ from .samples import Sample
 from .session import connect, value
 
 TABLESPACE = "flush_cost_tmpfs"
-OVERHEAD = 500      # an iteration takes what a table of its pages and these many takes
+# For the time left: what an iteration takes, in pages of the plain variant.
+OVERHEAD, SLOWER = 500, {"cold": 4, "permanent": 4}
 # The table, the one that pushes it out, and what is not foreseen.
 TMPFS_PAGES = 2.5
 
@@ -42,6 +43,10 @@ def arguments():
     return args
 
 
+def weight(variant, pages):
+    return (pages + OVERHEAD) * SLOWER.get(variant, 1)
+
+
 def sizes(first, last):
     while first <= last:
         yield first
@@ -56,14 +61,19 @@ class Bench:
         self.about = args.out / "about.json"
         self.rows = samples.load(self.csv, STEPS)
 
+    def described(self):
+        """The machine that the rows come from, and the commands that made them."""
+        if not self.about.exists():
+            sys.exit(f"{self.about}, which says where the rows beside it come from, is gone")
+        return json.loads(self.about.read_text())
+
     def recognize(self, conn):
         """Rows measured on another machine, or with another server, are not to
         be mixed with these."""
         here = machine.describe(conn)
         command = os.environ.get("COMMAND", "bench/flush_cost")
-        about = {"machine": here, "commands": []}
+        about = self.described() if self.rows else {"machine": here, "commands": []}
         if self.rows:
-            about = json.loads(self.about.read_text())
             for name, text in here.items():
                 if about["machine"].get(name) != text:
                     sys.exit(f"{self.csv} was measured elsewhere ({name}:"
@@ -133,7 +143,7 @@ class Bench:
                 self.progress.step(f"{what}, warming up, {left}")
                 for _ in steps.run():
                     pass
-                left.advance(pages + OVERHEAD)
+                left.advance(weight(variant, pages))
             for n in missing:
                 self.progress.step(f"{what}, run {n} of {self.args.iterations}, {left}")
                 done = [Sample(variant, pages, steps.pool, n, step, found.ms, found.hit,
@@ -144,15 +154,15 @@ class Bench:
                     raise Refused(f"{steps.allocated()} of {steps.pool} buffers have memory")
                 samples.append(self.csv, done)
                 self.rows += done
-                left.advance(pages + OVERHEAD)
+                left.advance(weight(variant, pages))
 
     def run(self):
         with connect({}) as conn:
             self.recognize(conn)
             prepare(conn)
             todo = self.plan(conn)
-        left = TimeLeft(sum((pages + OVERHEAD) * (len(missing) + self.args.warm_up)
-                            for _, pages, missing in todo))
+        left = TimeLeft(sum(weight(variant, pages) * (len(missing) + self.args.warm_up)
+                            for variant, pages, missing in todo))
         if not todo:
             self.progress.say("nothing is left to be measured")
         for variant, pages, missing in todo:
@@ -166,7 +176,7 @@ class Bench:
     def report(self):
         if not self.rows:
             sys.exit(f"there are no measurements in {self.csv}")
-        about = json.loads(self.about.read_text())
+        about = self.described()
         results = by_size(self.rows)
         text = flush_report.markdown(about, results)
         (self.args.out / "report.md").write_text(text)
