@@ -26,7 +26,8 @@ def arguments():
     parser.add_argument("--min-pages", type=int, default=128)
     parser.add_argument("--max-pages", type=int, required=True)
     parser.add_argument("--iterations", type=int, default=30)
-    parser.add_argument("--warm-up", type=int, default=2)
+    parser.add_argument("--passes", type=int, default=3)
+    parser.add_argument("--warm-up", type=int, default=1)
     parser.add_argument("--pool", type=int, default=102)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--tmpfs")
@@ -36,8 +37,8 @@ def arguments():
     if unknown:
         parser.error(f"no such variant: {', '.join(sorted(unknown))}; there are"
                      f" {', '.join(VARIANTS)}")
-    if args.iterations < 1 or args.warm_up < 0 or args.pool < 1:
-        parser.error("iterations and the pool are above 0, there is no negative warm-up")
+    if min(args.iterations, args.passes, args.pool) < 1 or args.warm_up < 0:
+        parser.error("iterations, passes and the pool are above 0, no warm-up is negative")
     if not 1 <= args.min_pages <= args.max_pages:
         parser.error("the smallest size is above 0 and at most the largest one")
     return args
@@ -102,22 +103,36 @@ class Bench:
         there = os.statvfs(self.args.tmpfs)
         return pages * TMPFS_PAGES * 8192 <= there.f_bavail * there.f_frsize
 
-    def plan(self, conn):
-        """What is left to be done: [(variant, pages, numbers of the iterations)]."""
-        todo = []
+    def variants(self, conn):
+        """Those that can be measured here; says why of the others."""
         for variant in self.args.variants:
             reason = self.available(conn, variant)
             if reason:
                 self.progress.say(f"{variant}: {reason}")
-                continue
+            else:
+                yield variant
+
+    def plan(self, conn):
+        """What is left to be done: [(variant, pages, numbers of the iterations)].
+
+        In passes, each over all variants and sizes: another process's busy
+        minute is not to make one size look slow.
+        """
+        missing = {}
+        for variant in self.variants(conn):
             for pages in sizes(self.args.min_pages, self.args.max_pages):
                 if not self.fits(variant, pages):
                     self.progress.say(f"{variant}: {pages} pages do not fit")
                     continue
                 have = samples.iterations(self.rows, variant, pages)
-                missing = [i for i in range(1, self.args.iterations + 1) if i not in have]
-                if missing:
-                    todo.append((variant, pages, missing))
+                missing[variant, pages] = [i for i in range(1, self.args.iterations + 1)
+                                           if i not in have]
+        todo = []
+        for n in range(self.args.passes):
+            for (variant, pages), numbers in missing.items():
+                first, last = (len(numbers) * k // self.args.passes for k in (n, n + 1))
+                if numbers[first:last]:
+                    todo.append((variant, pages, numbers[first:last]))
         return todo
 
     def steps(self, conn, variant, pages):
@@ -146,7 +161,8 @@ class Bench:
                 left.advance(weight(variant, pages))
             for n in missing:
                 self.progress.step(f"{what}, run {n} of {self.args.iterations}, {left}")
-                done = [Sample(variant, pages, steps.pool, n, step, found.ms, found.hit,
+                load = os.getloadavg()[0]
+                done = [Sample(variant, pages, steps.pool, n, load, step, found.ms, found.hit,
                                found.read, found.dirtied, found.written, **notes)
                         for step, found, notes in steps.run()]
                 # The cost of a scan is per buffer that has memory.

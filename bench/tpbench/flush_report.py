@@ -76,8 +76,10 @@ def outliers(sizes):
 
 
 def notes(sizes):
-    """What the preparation of the reads met."""
-    lines = []
+    """How busy the machine was, and what the preparation of the reads met."""
+    loads = [load for size in sizes for load in size.loads]
+    lines = [f"Load average of the minute before a run: median {summary.np.median(loads):.1f}, at"
+             f" most {max(loads):.1f}; the benchmark itself is 1 of it."]
     left = [n / size.pages for size in sizes for n in size.noted("left_by_filler")]
     if left:
         some = sum(n > 0 for n in left)

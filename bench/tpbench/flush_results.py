@@ -28,7 +28,7 @@ class Size:
             by_step[s.step][s.iteration] = s
         self.order = sorted(by_step["write"])
         self.steps = {step: [found[i] for i in self.order] for step, found in by_step.items()}
-        self.pool = samples[0].pool
+        self.loads = [s.load for s in self.steps["write"]]
 
     def ms(self, step):
         return [s.ms for s in self.steps[step]]

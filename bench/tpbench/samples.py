@@ -13,6 +13,7 @@ class Sample:
     pages: int          # of the table
     pool: int           # buffers of the pool it was measured in
     iteration: int      # from 1; those that warm up are not kept
+    load: float         # the machine's load average of the minute before
     step: str
     ms: float
     hit: int
@@ -34,7 +35,7 @@ def parse(row):
         return None if text == "" else int(text)
 
     return Sample(row["variant"], int(row["pages"]), int(row["pool"]), int(row["iteration"]),
-                  row["step"], float(row["ms"]),
+                  float(row["load"]), row["step"], float(row["ms"]),
                   *(number(row[name]) for name in COLUMNS[COLUMNS.index("ms") + 1:]))
 
 
