@@ -84,9 +84,10 @@ def ratio(results, path, title):
                      label=f"{WRITE_COST:.2f}, the formula")
         axis.axhline(1, color="grey", linewidth=0.8)
         sizes_on(axis, everything)
-        axis.set_ylim(bottom=0)
         axis.tick_params(labelleft=True)
         axis.set_title(what, fontsize=10)
+    # Shared by both, so only when both are drawn: it ends the automatic scale.
+    axes[0].set_ylim(bottom=0)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=9)
     figure.suptitle("Time of a page's write, in sequential reads: medians of the runs' ratios,"
