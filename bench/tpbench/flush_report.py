@@ -106,7 +106,7 @@ def conclusions(results):
                          lambda s: s.ratios("random_write"), lambda s: s.ratios("random_read"))),
                      "" if variant == "permanent" else
                      f"{overall(sizes, lambda s: s.ratios('dry_write')):.{SCAN}f}"])
-    return [f"Geometric means over the sizes from {OVERALL_FROM} pages, with 95 % bootstrap"
+    return [f"Geometric means over the sizes from {OVERALL_FROM} pages up, with 95 % bootstrap"
             f" intervals. The formula has {WRITE_COST:.2f} for a write (here write / read) and"
             f" {SCAN_COST:.2f} for an allocated buffer (here buffer scanned / read).", "",
             *table(head, rows)]
