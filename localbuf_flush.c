@@ -51,7 +51,11 @@ compare_buffers(const void *a, const void *b)
 	return 0;
 }
 
-/* Does the page of next lie just behind that of prev, in the same fork? */
+/*
+ * Does the page of next lie just behind that of prev, in the same file?  A
+ * fork has a file for every RELSEG_SIZE blocks, and from 18 on a write must not
+ * cross from one to the next.
+ */
 static bool
 follows(BufferDesc *prev, BufferDesc *next)
 {
@@ -59,12 +63,13 @@ follows(BufferDesc *prev, BufferDesc *next)
 	RelFileLocator n = BufTagGetRelFileLocator(&next->tag);
 
 	return next->tag.blockNum == prev->tag.blockNum + 1 &&
+		next->tag.blockNum % ((BlockNumber) RELSEG_SIZE) != 0 &&
 		BufTagGetForkNum(&prev->tag) == BufTagGetForkNum(&next->tag) &&
 		compare_locators(&p, &n) == 0;
 }
 
 /*
- * Write nbuffers dirty local buffers with consecutive blocks of one fork, and
+ * Write nbuffers dirty local buffers with consecutive blocks of one file, and
  * mark them clean.
  */
 static void

@@ -1,0 +1,40 @@
+--
+-- A table that is larger than a segment, a file of 1 GB: dirty pages at the end
+-- of one and the beginning of the next are written with two calls. The rest of
+-- the first is a hole that takes no space.
+--
+CREATE EXTENSION temp_parallel;
+SET max_parallel_workers_per_gather = 2;
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET temp_parallel.write_temp_page_cost = 0;
+SET temp_parallel.buffer_scan_cost = 0;
+
+CREATE TEMP TABLE t (id int, pad text);
+DO $$
+BEGIN
+	EXECUTE format('COPY (SELECT 1 WHERE false) TO PROGRAM %L',
+				   format('truncate -s %s %L', pg_size_bytes(current_setting('segment_size')),
+						  current_setting('data_directory') || '/' || pg_relation_filepath('t')));
+END $$;
+INSERT INTO t SELECT g, repeat('x', 1000) FROM generate_series(1, 100) g;
+
+SELECT count(DISTINCT relblocknumber) > 10 AS many,
+	   bool_or(relblocknumber < blocks) AS in_the_first,
+	   bool_or(relblocknumber >= blocks) AS in_the_second
+FROM pg_local_buffers,
+	 (SELECT pg_size_bytes(current_setting('segment_size')) / current_setting('block_size')::int) s (blocks)
+WHERE relfilenode = pg_relation_filenode('t') AND relforknumber = 0 AND isdirty;
+SELECT pg_flush_local_buffers('t') > 10 AS written;
+
+-- Workers read both from the files, and so does the session after them.
+UPDATE t SET id = id + 1000;
+EXPLAIN (COSTS OFF) SELECT count(*), sum(id) FROM t;
+SELECT count(*), sum(id) FROM t;
+SELECT buffers_evicted > 0 AS evicted FROM pg_evict_local_buffers('t');
+SELECT count(*), min(id), max(id) FROM t WHERE ctid >= format('(%s,0)',
+	pg_size_bytes(current_setting('segment_size')) / current_setting('block_size')::int - 1)::tid;
+
+DROP TABLE t;
+DROP EXTENSION temp_parallel;
