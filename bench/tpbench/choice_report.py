@@ -33,11 +33,10 @@ def summary(outcomes, names, rungs):
               f"{sum(ms > 0 for ms, _ in lost):7}"
               f"{sum(o.ms(chosen(o)) > CLEAR * o.best_ms for o in outcomes):9}"
               f"  {worst:.0f} ms: {where.point.name}")
-    other = {name: sum(not o.same_plan[name] for o in outcomes) for name in names}
+    other = ", ".join(f"{name} {sum(not o.same_plan[name] for o in outcomes)}" for name in names)
     print("\nregret: time lost in % of what the better choices take. wrong: points with a loss;"
           f"\nclearly: of more than {CLEAR - 1:.0%} there. Chosen plans that are neither of the two"
-          " that were timed: " + ", ".join(f"{n} {count}" for name, count in other.items()
-                                           for n in [name]))
+          f" that were timed: {other}")
 
 
 def by_dimension(outcomes, names):
@@ -87,6 +86,7 @@ def plot(outcomes, costs, rungs, title, path):
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
     colours = {"default": "tab:red", "calibrated": "tab:green"}
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(13, 5.5), layout="constrained")
@@ -124,7 +124,6 @@ def plot(outcomes, costs, rungs, title, path):
               ylabel="write cost up to which the planner goes parallel",
               title="Right of 1 and above the line, or left and below: the right choice\n"
                     "(top edge: always parallel, bottom: never; larger: slower)")
-    from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
     right.xaxis.set_major_locator(FixedLocator([0.4, 0.5, 0.6, 0.8, 1, 1.2, 1.4, 1.6, 2]))
     right.xaxis.set_minor_locator(NullLocator())
     right.xaxis.set_major_formatter(ScalarFormatter())

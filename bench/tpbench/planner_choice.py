@@ -4,7 +4,8 @@ import argparse
 import os
 import platform
 import sys
-from statistics import median
+import time
+from statistics import mean, median
 
 from . import choice_grid, choice_policy, choice_report, measure
 from .progress import Progress, TimeLeft
@@ -48,6 +49,19 @@ def machine():
                 break
     return f"{len(os.sched_getaffinity(0))} processors ({model}), {platform.system()}" \
         f" {platform.release()}"
+
+
+def busy(seconds=0.5):
+    """The part of the processors' time that others use, while this does not."""
+    def times():
+        with open("/proc/stat") as stat:
+            fields = [int(field) for field in stat.readline().split()[1:9]]
+        return sum(fields), fields[3] + fields[4]       # all, idle
+
+    before = times()
+    time.sleep(seconds)
+    total, idle = (now - then for now, then in zip(times(), before))
+    return 1 - idle / total
 
 
 def calibrate(conn, progress):
@@ -122,9 +136,11 @@ def main():
     # by pages, or small tables would promise that large ones take no time
     left = TimeLeft(sum(p.table.estimated_pages() for p in points) * (args.pairs + 1) * len(arms))
     outcomes = []
+    others = []         # what else the machine did, before each table
     for n, point in enumerate(points):
         if n == 0 or points[n - 1].table != point.table:
             progress.step(f"filling {point.table.name}, {left}")
+            others.append(busy())
             use(conn, choice_policy.FORBIDDEN)
             point.table.create(conn)
 
@@ -139,7 +155,8 @@ def main():
                 choice_report.write_csv(outcomes, list(costs), rungs, args.csv)
 
     title = f"{value(conn, 'SELECT version()').split(' on ')[0]}; {machine()}; {line()}"
-    print(f"\n{title}")
+    print(f"\n{title}\nother processes took {mean(others):.0%} of the processors' time between the"
+          f" tables (at most {max(others):.0%}); above a few percent, workers had less to gain")
     choice_report.summary(outcomes, list(costs), rungs)
     choice_report.by_dimension(outcomes, list(costs))
     if args.plot:
