@@ -9,8 +9,6 @@ import time
 from . import settings
 from .session import Session, SessionLost
 
-QUICK = 300     # seconds
-
 
 def replay(options, script, queries):
     """Run script, then each of queries. The answers, or a word for what happened."""
@@ -56,14 +54,6 @@ def symptom(options, script, queries):
             return None
         return answers[0][0]
     return None
-
-
-def prune(script, queries):
-    """Leave out what only other queries needed: those never changed anything."""
-    keep = [sql for sql in script
-            if not sql.startswith(("EXPLAIN", "FETCH", "DECLARE", "CLOSE"))
-            or "CURSOR" in sql]
-    return keep
 
 
 def reduce(options, script, queries, seconds):

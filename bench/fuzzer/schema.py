@@ -175,8 +175,7 @@ def create_table(rng, name, tablespace):
 
     for column in columns:
         if column.wide == "external":
-            statements += [f"ALTER TABLE {t} ALTER {column.name} SET STORAGE EXTERNAL"
-                           for t in [name]]
+            statements.append(f"ALTER TABLE {name} ALTER {column.name} SET STORAGE EXTERNAL")
     return table, statements
 
 
