@@ -3,16 +3,19 @@
  * calibrate.c
  *	  SQL function that measures the constants of the cost model.
  *
- * The constants are on the planner's scale, whose unit is defined by the cost
- * of reading a page in sequence.  That page comes from a disk; the pages of
- * temporary tables mostly come from memory, and the planner counts them as
- * dear all the same.  A write cost in proportion to a real read would hence be
- * far too high beside cpu_tuple_cost.  So what a unit is worth is measured
- * too: the time of a serial scan and aggregation of a table that is in the
- * pool, divided by what the planner says it costs.
+ * A flush is paid for what workers gain, so the constants must be on the scale
+ * on which the planner sees that gain.  It thinks that workers share all of the
+ * CPU cost and none of the reading, and counts a page from memory as dear as
+ * one from a disk; the machine may see it otherwise.  So the gain itself is
+ * measured, beside what the planner says it is: that of workers over the
+ * leader alone, scanning and aggregating a table that is clean and in the
+ * leader's pool, without the launch, which has a cost of its own.
  *
- *		write_temp_page_cost = time to write a page / time of a unit
- *		buffer_scan_cost = time to look at a buffer / time of a unit
+ *		unit = time that workers gain / cost that they gain, by the planner
+ *		write_temp_page_cost = time to write a page / unit
+ *		buffer_scan_cost = time to look at a buffer / unit
+ *
+ * With these the planner's choice changes where the machine's does.
  *
  * Each iteration does all steps, so that a slow second of the machine weighs
  * on all of them, and what is returned are medians over the iterations.
@@ -38,6 +41,7 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
+#include "optimizer/cost.h"
 #include "portability/instr_time.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -50,7 +54,7 @@
 PG_FUNCTION_INFO_V1(temp_parallel_calibrate);
 
 #define MIN_PAGES			16
-#define DEFAULT_PAGES		4096	/* if the pool has room for them */
+#define DEFAULT_PAGES		16384	/* if the pool has room for them */
 #define SPARE_BUFFERS		32	/* of the pool, for what others have pinned */
 #define MIN_ITERATIONS		6	/* fewer have no 95 % interval of the median */
 #define MAX_ITERATIONS		1000
@@ -73,7 +77,8 @@ typedef struct Iteration
 {
 	double		write_page;
 	double		read_page;
-	double		process_page;
+	double		process_page;	/* by the leader alone */
+	double		gain_page;		/* of that, by workers */
 	double		scan_buffer;
 } Iteration;
 
@@ -81,17 +86,19 @@ typedef struct Iteration
 typedef struct Calibration
 {
 	int			pages;
-	double		cost_of_page;	/* what the planner charges for processing one */
+	double		planned_gain;	/* per page, in the planner's units */
 	double		page_factor;	/* the tablespace's, see flush_cost.c */
 	Iteration  *iterations;
 } Calibration;
 
-/* The table that is written, read and processed, and how. */
+/* A table that is written, read and processed, and how. */
 typedef struct CalibrationTable
 {
 	Relation	rel;
 	int			pages;
-	SPIPlanPtr	query;
+	SPIPlanPtr	alone;			/* by the leader */
+	SPIPlanPtr	parallel;
+	int			workers;		/* planned for that */
 } CalibrationTable;
 
 /* ----------
@@ -141,12 +148,13 @@ create_table(const char *name, const char *tablespace)
 	Oid			toast_namespace;
 
 	initStringInfo(&command);
-	/* without a column that could be toasted */
+	/* without a column that could be toasted, and with all workers there are */
 	appendStringInfo(&command,
 					 "CREATE TEMPORARY TABLE %s (id bigint, class integer,"
 					 " number integer, amount float8, pad char(%d))"
-					 " USING heap ON COMMIT PRESERVE ROWS",
-					 name, PAD_LENGTH);
+					 " USING heap WITH (parallel_workers = %d)"
+					 " ON COMMIT PRESERVE ROWS",
+					 name, PAD_LENGTH, max_parallel_workers_per_gather);
 	if (tablespace != NULL)
 		appendStringInfo(&command, " TABLESPACE %s",
 						 quote_identifier(tablespace));
@@ -203,46 +211,75 @@ fill_table(Relation rel, int pages)
 	CommandCounterIncrement();
 }
 
-/* Make the table and its query, which is planned but not run. */
-static CalibrationTable
-make_table(const CalibrationTask *task)
+static SPIPlanPtr
+prepare(const char *query, int cursor_options)
 {
-	CalibrationTable table;
-	char	   *name = unused_table_name();
+	SPIPlanPtr	plan = SPI_prepare_cursor(query, 0, NULL, cursor_options);
 
-	table.rel = create_table(name, task->tablespace);
-	fill_table(table.rel, task->pages);
-	table.pages = (int) RelationGetNumberOfBlocks(table.rel);
-	execute_utility(psprintf("ANALYZE pg_temp.%s", name));
-
-	table.query = SPI_prepare(psprintf("SELECT count(*), sum(number), max(amount)"
-									   " FROM pg_temp.%s WHERE class >= 0",
-									   name),
-							  0, NULL);
-	if (table.query == NULL)
+	if (plan == NULL)
 		elog(ERROR, "could not prepare the query: %s",
 			 SPI_result_code_string(SPI_result));
-	return table;
+	return plan;
 }
 
-/* What the planner says that the query costs, per page. */
-static double
-planned_cost_of_page(const CalibrationTable *table)
+/* What the planner says that the query costs, and how many workers it gets. */
+static Cost
+planned_cost(SPIPlanPtr query, int *workers)
 {
-	CachedPlan *plan = SPI_plan_get_cached_plan(table->query);
-	double		cost;
+	CachedPlan *plan = SPI_plan_get_cached_plan(query);
+	PlannedStmt *stmt;
+	List	   *gathers;
+	Cost		cost;
 
 	if (plan == NULL)
 		elog(ERROR, "the query has no plan");
-	cost = linitial_node(PlannedStmt, plan->stmt_list)->planTree->total_cost;
+	stmt = linitial_node(PlannedStmt, plan->stmt_list);
+	cost = stmt->planTree->total_cost;
+	gathers = statement_gathers(stmt);
+	*workers = gathers == NIL ? 0 : linitial_node(Gather, gathers)->num_workers;
 	ReleaseCachedPlan(plan, NULL);	/* the query is not a saved one */
+	return cost;
+}
 
-	if (cost <= 0)
+/* Make a table of so many pages and its queries, which are not run yet. */
+static CalibrationTable
+make_table(const char *tablespace, int pages)
+{
+	CalibrationTable table;
+	char	   *name = unused_table_name();
+	char	   *query;
+
+	table.rel = create_table(name, tablespace);
+	fill_table(table.rel, pages);
+	table.pages = (int) RelationGetNumberOfBlocks(table.rel);
+	execute_utility(psprintf("ANALYZE pg_temp.%s", name));
+
+	query = psprintf("SELECT count(*), sum(number), max(amount)"
+					 " FROM pg_temp.%s WHERE class >= 0", name);
+	table.alone = prepare(query, 0);
+	table.parallel = prepare(query, CURSOR_OPT_PARALLEL_OK);
+	(void) planned_cost(table.parallel, &table.workers);
+	return table;
+}
+
+/*
+ * What the planner says that workers gain, per page.  Their launch costs
+ * nothing here, see measure().
+ */
+static double
+planned_gain(const CalibrationTable *table)
+{
+	int			workers;
+	Cost		alone = planned_cost(table->alone, &workers);
+	Cost		parallel = planned_cost(table->parallel, &workers);
+
+	if (workers == 0 || parallel >= alone)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the planner's cost settings are zero"),
-				 errhint("Without costs for pages and rows there is no scale for the cost of a flush. Reset seq_page_cost and the cpu_*_cost settings.")));
-	return cost / table->pages;
+				 errmsg("the planner sees nothing to gain by parallel workers"),
+				 errdetail("What a flush may cost is measured by what workers gain."),
+				 errhint("Look at \"max_parallel_workers_per_gather\" and the planner's cost settings.")));
+	return (alone - parallel) / table->pages;
 }
 
 /* ----------
@@ -285,22 +322,39 @@ measure_read(const CalibrationTable *table)
 	return time / table->pages;
 }
 
-/* Scan and aggregate it, in the pool. */
+/* Execute one of the queries of a table whose pages are in the pool. */
 static double
-measure_processing(const CalibrationTable *table)
+measure_query(SPIPlanPtr query)
 {
 	instr_time	start;
 	double		time;
 	int			result;
 
 	INSTR_TIME_SET_CURRENT(start);
-	result = SPI_execute_plan(table->query, NULL, NULL, false, 0);
+	result = SPI_execute_plan(query, NULL, NULL, false, 0);
 	time = microseconds_since(start);
 	if (result != SPI_OK_SELECT)
 		elog(ERROR, "could not execute the query: %s",
 			 SPI_result_code_string(result));
 	SPI_freetuptable(SPI_tuptable);
-	return time / table->pages;
+	return time;
+}
+
+/* The same with workers, all that are planned. */
+static double
+measure_parallel_query(const CalibrationTable *table)
+{
+	int64		before = session_stats.workers_launched;
+	double		time = measure_query(table->parallel);
+	int			launched = (int) (session_stats.workers_launched - before);
+
+	if (launched < table->workers)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+				 errmsg("could not launch the workers of the measurement"),
+				 errdetail("%d of %d were launched.", launched, table->workers),
+				 errhint("Repeat it while fewer parallel queries run, or raise \"max_parallel_workers\" and \"max_worker_processes\".")));
+	return time;
 }
 
 /*
@@ -351,15 +405,25 @@ measure_write(const CalibrationTable *table)
 	return time / Max(written, 1);
 }
 
+/*
+ * All of that once.  one_page is a table of which workers read nothing worth
+ * mentioning, so that its parallel query takes as long as a launch.
+ */
 static Iteration
-measure_all(const CalibrationTable *table)
+measure_all(const CalibrationTable *table, const CalibrationTable *one_page)
 {
 	Iteration	result;
+	double		launch;
+	double		parallel;
 
 	result.read_page = measure_read(table);
-	result.process_page = measure_processing(table);
+	result.process_page = measure_query(table->alone) / table->pages;
 	result.write_page = measure_write(table);
 	result.scan_buffer = measure_buffer_scan(table);
+	launch = measure_parallel_query(one_page);
+	parallel = measure_parallel_query(table);
+	result.gain_page = result.process_page -
+		(parallel - launch) / table->pages;
 	return result;
 }
 
@@ -386,6 +450,7 @@ static void
 measure(const CalibrationTask *task, Calibration *result)
 {
 	CalibrationTable table;
+	CalibrationTable one_page;
 	MemoryContext context;
 	MemoryContext old;
 	TimestampTz start;
@@ -394,11 +459,18 @@ measure(const CalibrationTask *task, Calibration *result)
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 
-	/* the query is to be the same everywhere, and cost what a serial scan does */
+	/*
+	 * The queries are to be the same everywhere, and to run in parallel where
+	 * they may.  What a launch and the flush cost is not part of the gain.
+	 */
 	set_locally("search_path", "pg_catalog, pg_temp");
-	set_locally("max_parallel_workers_per_gather", "0");
 	set_locally("enable_seqscan", "on");
 	set_locally("jit", "off");
+	set_locally("temp_parallel.enabled", "on");
+	set_locally("temp_parallel.write_temp_page_cost", "0");
+	set_locally("temp_parallel.buffer_scan_cost", "0");
+	set_locally("parallel_setup_cost", "0");
+	set_locally("parallel_tuple_cost", "0");
 
 	/* none of the session's own pages is to be written in timed steps */
 	(void) flush_local_buffers(NULL, 0);
@@ -406,27 +478,29 @@ measure(const CalibrationTask *task, Calibration *result)
 	ereport(NOTICE,
 			(errmsg("calibrating with %d pages, %d iterations",
 					task->pages, task->iterations)));
-	table = make_table(task);
+	table = make_table(task->tablespace, task->pages);
+	one_page = make_table(task->tablespace, 1);
 	result->pages = table.pages;
-	result->cost_of_page = planned_cost_of_page(&table);
+	result->planned_gain = planned_gain(&table);
 	result->page_factor = tablespace_factor(table.rel);
 
 	context = AllocSetContextCreate(CurrentMemoryContext, "calibration",
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
 	for (int i = 0; i < WARM_UP_ITERATIONS; i++)
-		(void) measure_all(&table);
+		(void) measure_all(&table, &one_page);
 
 	start = last = GetCurrentTimestamp();
 	for (int i = 0; i < task->iterations; i++)
 	{
 		show_progress(i, task->iterations, start, &last);
-		result->iterations[i] = measure_all(&table);
+		result->iterations[i] = measure_all(&table, &one_page);
 		MemoryContextReset(context);
 	}
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 
+	relation_close(one_page.rel, NoLock);
 	relation_close(table.rel, NoLock);
 	SPI_finish();
 }
@@ -609,15 +683,28 @@ task_of_arguments(FunctionCallInfo fcinfo)
 
 /* Is the recommendation good for something?  A warning if not. */
 static bool
-is_steady(double write_cv, double process_cv, double max_cv)
+is_steady(double write_cv, double gain_cv, double max_cv)
 {
-	if (write_cv <= max_cv && process_cv <= max_cv)
+	if (write_cv <= max_cv && gain_cv <= max_cv)
 		return true;
 	ereport(WARNING,
 			(errmsg("the measurements vary too much to recommend settings"),
-			 errdetail("Coefficient of variation: %.1f %% of writing, %.1f %% of processing a page, where %.1f %% is allowed.",
-					   write_cv * 100, process_cv * 100, max_cv * 100),
+			 errdetail("Coefficient of variation: %.1f %% of writing, %.1f %% of what workers gain, where %.1f %% is allowed.",
+					   write_cv * 100, gain_cv * 100, max_cv * 100),
 			 errhint("Repeat it while the machine has less else to do, or with more pages; max_cv allows for more.")));
+	return false;
+}
+
+/* Do workers gain anything at all?  A warning if not. */
+static bool
+is_gain(double least_gain)
+{
+	if (least_gain > 0)
+		return true;
+	ereport(WARNING,
+			(errmsg("parallel workers save no time on this machine, by these measurements"),
+			 errdetail("No cost of a flush would be right."),
+			 errhint("Repeat it while the machine has less else to do, or with more pages; see whether parallel queries over unlogged tables are faster here than serial ones.")));
 	return false;
 }
 
@@ -636,19 +723,17 @@ temp_parallel_calibrate(PG_FUNCTION_ARGS)
 	Sample		write,
 				read,
 				process,
+				gain,
 				scan,
-				ratio,
-				unit,
-				write_cost,
-				scan_cost;
-	Sample	   *samples[] = {&write, &read, &process, &scan, &ratio, &unit,
-	&write_cost, &scan_cost};
+				ratio;
+	Sample	   *samples[] = {&write, &read, &process, &gain, &scan, &ratio};
 	double		write_cv;
-	double		process_cv;
+	double		gain_cv;
+	double		unit;
 	int			low;
 	int			high;
-	Datum		values[16];
-	bool		nulls[16] = {0};
+	Datum		values[19];
+	bool		nulls[19] = {0};
 	int			n = 0;
 
 	refuse_in_worker();
@@ -672,19 +757,16 @@ temp_parallel_calibrate(PG_FUNCTION_ARGS)
 		write.values[i] = it->write_page;
 		read.values[i] = it->read_page;
 		process.values[i] = it->process_page;
+		gain.values[i] = it->gain_page;
 		scan.values[i] = it->scan_buffer;
 		ratio.values[i] = it->write_page / it->read_page;
-		unit.values[i] = it->process_page / measured.cost_of_page;
-		/* the model multiplies by the factor what is written there */
-		write_cost.values[i] = it->write_page / unit.values[i] /
-			measured.page_factor;
-		scan_cost.values[i] = it->scan_buffer / unit.values[i];
 	}
 	for (int s = 0; s < lengthof(samples); s++)
 		sort_sample(samples[s]);
 
 	write_cv = coefficient_of_variation(&write);
-	process_cv = coefficient_of_variation(&process);
+	gain_cv = coefficient_of_variation(&gain);
+	unit = median(&gain) / measured.planned_gain;
 	low = median_interval_start(task.iterations);
 	high = task.iterations - 1 - low;
 
@@ -694,16 +776,21 @@ temp_parallel_calibrate(PG_FUNCTION_ARGS)
 	values[n++] = Float8GetDatum(median(&read));
 	values[n++] = Float8GetDatum(median(&scan));
 	values[n++] = Float8GetDatum(median(&process));
+	values[n++] = Float8GetDatum(median(&gain));
+	values[n++] = Float8GetDatum(gain.values[low]);
+	values[n++] = Float8GetDatum(gain.values[high]);
 	values[n++] = Float8GetDatum(median(&ratio));
 	values[n++] = Float8GetDatum(ratio.values[low]);
 	values[n++] = Float8GetDatum(ratio.values[high]);
 	values[n++] = Float8GetDatum(write_cv);
-	values[n++] = Float8GetDatum(process_cv);
-	values[n++] = Float8GetDatum(median(&unit));
-	if (is_steady(write_cv, process_cv, task.max_cv))
+	values[n++] = Float8GetDatum(gain_cv);
+	values[n++] = Float8GetDatum(unit);
+	if (is_steady(write_cv, gain_cv, task.max_cv) && is_gain(gain.values[low]))
 	{
-		double		write_temp = rounded(median(&write_cost));
-		double		buffer_scan = rounded(median(&scan_cost));
+		/* the model multiplies by the factor what is written there */
+		double		write_temp = rounded(median(&write) / unit /
+										 measured.page_factor);
+		double		buffer_scan = rounded(median(&scan) / unit);
 
 		values[n++] = Float8GetDatum(write_temp);
 		values[n++] = Float8GetDatum(buffer_scan);

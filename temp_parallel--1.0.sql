@@ -173,11 +173,14 @@ CREATE FUNCTION temp_parallel_calibrate(
 	OUT read_page_us float8,
 	OUT scan_buffer_us float8,
 	OUT process_page_us float8,
+	OUT gain_page_us float8,
+	OUT gain_low float8,
+	OUT gain_high float8,
 	OUT write_read_ratio float8,
 	OUT ratio_low float8,
 	OUT ratio_high float8,
 	OUT write_cv float8,
-	OUT process_cv float8,
+	OUT gain_cv float8,
 	OUT planner_unit_us float8,
 	OUT write_temp_page_cost float8,
 	OUT buffer_scan_cost float8,
@@ -188,4 +191,4 @@ AS 'MODULE_PATHNAME', 'temp_parallel_calibrate'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION temp_parallel_calibrate(integer, integer, name, float8) IS
-'measure on a temporary table of its own, in microseconds, what writing, reading and processing a page and looking at a buffer take, and recommend settings for the cost model; nulls where the measurements vary by more than max_cv';
+'measure on a temporary table of its own, in microseconds, what writing, reading and processing a page and looking at a buffer take and what workers gain, and recommend settings for the cost model; nulls where the measurements vary by more than max_cv, or workers gain nothing';

@@ -36,13 +36,21 @@ SELECT 'page', relfilenode::text FROM pg_local_buffers
 WHERE relfilenode IS NOT NULL AND relfilenode NOT IN (TABLE temp_relations)
 UNION ALL
 SELECT 'setting', name FROM pg_settings
-WHERE name IN ('search_path', 'max_parallel_workers_per_gather', 'enable_seqscan', 'jit') AND
+WHERE name IN ('search_path', 'enable_seqscan', 'jit', 'temp_parallel.enabled',
+			   'temp_parallel.write_temp_page_cost', 'parallel_setup_cost') AND
 	  source = 'session';
 
 -- It says what it does as a notice, which can be turned off.
-SELECT measured_iterations FROM temp_parallel_calibrate(16, 6, max_cv => 'infinity');
+SET client_min_messages = notice;
+\set VERBOSITY terse
+SELECT measured_iterations FROM temp_parallel_calibrate(16, 6, max_cv => 0);
+\set VERBOSITY default
 SET client_min_messages = warning;
-SELECT measured_iterations FROM temp_parallel_calibrate(16, 6, max_cv => 'infinity');
+\set VERBOSITY terse
+SELECT measured_iterations FROM temp_parallel_calibrate(16, 6, max_cv => 0);
+\set VERBOSITY default
+-- Whether workers gain anything with so few pages is the machine's affair.
+SET client_min_messages = error;
 
 -- It has neither left anything behind nor a temporary schema.
 SELECT * FROM left_behind;
@@ -52,34 +60,60 @@ SELECT pg_my_temp_schema() AS temp_schema, pg_dirty_local_buffers() AS dirty;
 SELECT measured_pages, measured_iterations,
 	   write_page_us > 0 AS write, read_page_us > 0 AS read,
 	   scan_buffer_us > 0 AS scan, process_page_us > 0 AS process,
-	   planner_unit_us > 0 AS unit,
+	   sign(planner_unit_us) = sign(gain_page_us) AS unit,
 	   ratio_low > 0 AND ratio_low <= write_read_ratio AND write_read_ratio <= ratio_high AS ratio,
-	   write_cv >= 0 AND process_cv >= 0 AS cv,
+	   gain_low <= gain_page_us AND gain_page_us <= gain_high AS gain,
+	   write_cv >= 0 AS cv,
 	   scan_buffer_us < write_page_us AS scan_is_cheaper,
-	   write_temp_page_cost > 0 AS write_temp_page_cost,
-	   buffer_scan_cost > 0 AS buffer_scan_cost
+	   coalesce(write_temp_page_cost > 0, gain_low <= 0) AS write_temp_page_cost,
+	   coalesce(buffer_scan_cost > 0, gain_low <= 0) AS buffer_scan_cost
 FROM temp_parallel_calibrate(200, 10, max_cv => 'infinity');
 
 -- By default as many pages as fit, or as many as are enough.
 SELECT measured_pages, measured_iterations FROM temp_parallel_calibrate(max_cv => 'infinity');
 
--- The commands set what is recommended.
-SELECT * FROM temp_parallel_calibrate(64, 6, max_cv => 'infinity') \gset c_
-\set ECHO none
-SELECT :'c_set_commands' AS command \gexec
-\set ECHO all
-SELECT current_setting('temp_parallel.write_temp_page_cost')::float8 = :c_write_temp_page_cost AS write,
-	   current_setting('temp_parallel.buffer_scan_cost')::float8 = :c_buffer_scan_cost AS scan;
+-- The commands set what is recommended. Where workers gain nothing, nothing is;
+-- a machine that is merely busy has several tries.
+DO $$
+DECLARE
+	c record;
+	alter_system text;
+BEGIN
+	FOR i IN 1 .. 20 LOOP
+		SELECT * INTO c FROM temp_parallel_calibrate(iterations => 6, max_cv => 'infinity');
+		EXIT WHEN c.set_commands IS NOT NULL;
+		IF c.gain_low > 0 OR c.alter_system_commands IS NOT NULL THEN
+			RAISE EXCEPTION 'gained % without a recommendation', c.gain_low;
+		END IF;
+	END LOOP;
+	IF c.set_commands IS NULL THEN
+		RETURN;
+	END IF;
+	EXECUTE c.set_commands;
+	IF current_setting('temp_parallel.write_temp_page_cost')::float8 <> c.write_temp_page_cost OR
+	   current_setting('temp_parallel.buffer_scan_cost')::float8 <> c.buffer_scan_cost OR
+	   c.write_temp_page_cost <= 0 OR c.buffer_scan_cost <= 0 THEN
+		RAISE EXCEPTION 'not what was recommended: %', c;
+	END IF;
+	alter_system := regexp_replace(c.alter_system_commands, '= [-+.e0-9]+', '= N', 'g');
+	IF alter_system <> 'ALTER SYSTEM SET temp_parallel.write_temp_page_cost = N;
+ALTER SYSTEM SET temp_parallel.buffer_scan_cost = N;
+SELECT pg_reload_conf();' THEN
+		RAISE EXCEPTION '%', alter_system;
+	END IF;
+END
+$$;
 RESET temp_parallel.write_temp_page_cost;
 RESET temp_parallel.buffer_scan_cost;
-SELECT regexp_replace(:'c_alter_system_commands', '= [-+.e0-9]+', '= N', 'g') AS alter_system;
 
 -- Too noisy: no recommendation, and a warning whose detail has the figures.
+SET client_min_messages = warning;
 \set VERBOSITY terse
 SELECT write_page_us > 0 AS write, write_temp_page_cost, buffer_scan_cost,
 	   set_commands, alter_system_commands
 FROM temp_parallel_calibrate(16, 6, max_cv => 0);
 \set VERBOSITY default
+SET client_min_messages = error;
 
 -- A session's own tables keep what they hold, whether written or not, and a
 -- table of the same name is no hindrance.
@@ -100,6 +134,7 @@ SET statement_timeout = '200ms';
 \set VERBOSITY sqlstate
 SELECT temp_parallel_calibrate(iterations => 1000);
 \set VERBOSITY default
+SET client_min_messages = warning;
 DO $$
 BEGIN
 	PERFORM 1 FROM mine;
@@ -109,6 +144,7 @@ EXCEPTION WHEN query_canceled THEN
 END
 $$;
 RESET statement_timeout;
+SET client_min_messages = error;
 SET seq_page_cost = 0;
 SET cpu_tuple_cost = 0;
 SET cpu_operator_cost = 0;
@@ -116,6 +152,12 @@ SELECT refused('SELECT temp_parallel_calibrate(16, 6)');
 RESET seq_page_cost;
 RESET cpu_tuple_cost;
 RESET cpu_operator_cost;
+SET max_parallel_workers_per_gather = 0;
+SELECT refused('SELECT temp_parallel_calibrate(16, 6)');
+RESET max_parallel_workers_per_gather;
+SET max_parallel_workers = 0;
+SELECT refused('SELECT temp_parallel_calibrate(16, 6)');
+RESET max_parallel_workers;
 SELECT refused('SELECT temp_parallel_calibrate(16, 6, ''no_such_tablespace'')');
 SELECT refused('SELECT temp_parallel_calibrate(16, 6, ''pg_global'')');
 BEGIN READ ONLY;
@@ -160,10 +202,11 @@ SELECT measured_pages FROM temp_parallel_calibrate(16, 6, max_cv => 'infinity');
 SELECT refused('SELECT temp_parallel_calibrate(16, 6, ''regress_tp_calibrate'')');
 RESET ROLE;
 GRANT CREATE ON TABLESPACE regress_tp_calibrate TO regress_tp_calibrate;
-ALTER TABLESPACE regress_tp_calibrate SET (seq_page_cost = 1000);
+ALTER TABLESPACE regress_tp_calibrate SET (seq_page_cost = 10);
 SET ROLE regress_tp_calibrate;
 SELECT measured_pages,
-	   write_temp_page_cost / (write_page_us / planner_unit_us / 1000) BETWEEN 0.5 AND 2 AS in_proportion
+	   coalesce(write_temp_page_cost / (write_page_us / planner_unit_us / 10) BETWEEN 0.99 AND 1.01,
+				gain_low <= 0) AS in_proportion
 FROM temp_parallel_calibrate(64, 10, 'regress_tp_calibrate', 'infinity');
 RESET ROLE;
 -- it is empty again

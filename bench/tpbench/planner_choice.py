@@ -69,12 +69,13 @@ def calibrate(conn, progress):
     for _ in range(TRIES):
         result = conn.execute(
             "SELECT write_temp_page_cost, buffer_scan_cost, write_page_us, read_page_us,"
-            " process_page_us, planner_unit_us, write_cv, process_cv"
+            " process_page_us, gain_page_us, planner_unit_us, write_cv, gain_cv"
             " FROM temp_parallel_calibrate()").fetchone()
-        write, scan, write_us, read_us, process_us, unit_us, write_cv, process_cv = result
+        write, scan, write_us, read_us, process_us, gain_us, unit_us, write_cv, gain_cv = result
         progress.say(f"calibrated: a page takes {write_us:.2f} us to write, {read_us:.2f} to read,"
-                     f" {process_us:.2f} to process; a unit of the planner is {unit_us:.2f} us"
-                     f" (variation {write_cv:.0%} and {process_cv:.0%})")
+                     f" {process_us:.2f} to process, of which workers gain {gain_us:.2f};"
+                     f" a unit of the planner is {unit_us:.2f} us"
+                     f" (variation of writing {write_cv:.0%}, of the gain {gain_cv:.0%})")
         if write is not None:
             return write, scan
     sys.exit("the machine is too busy to calibrate")
