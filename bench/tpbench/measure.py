@@ -66,11 +66,11 @@ def median_ms(runs, workload, phase, arm):
     return median(r.ms for r in select(runs, workload, phase, arm))
 
 
-def median_ratio(runs, workload, phase, arm, base):
-    """The median over the rounds of this arm's time by the base's in the same
-    round, so that a slow minute of the machine weighs on both."""
+def ratios(runs, workload, phase, arm, base):
+    """This arm's time by the base's in the same round, of each round, so that a
+    slow minute of the machine weighs on both."""
     times = {r.round: r.ms for r in select(runs, workload, phase, base)}
-    return median(r.ms / times[r.round] for r in select(runs, workload, phase, arm))
+    return [r.ms / times[r.round] for r in select(runs, workload, phase, arm)]
 
 
 def plans(runs, workload, phase, arm):

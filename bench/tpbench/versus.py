@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from . import measure, report, tpch, workloads
+from . import job, measure, report, tpch, versus_plot, workloads
 from .progress import Progress, TimeLeft
 from .session import OFF, ON, UNLOGGED, connect, use, value
 from .settings import SETTINGS, line
@@ -17,53 +17,70 @@ def arguments():
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--first-rounds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=3)
     parser.add_argument("--only", type=lambda text: set(text.split(",")))
     parser.add_argument("--csv")
+    parser.add_argument("--plot")
     args = parser.parse_args()
-    if not 0 < args.scale <= 1 or args.rounds < 1 or args.first_rounds < 0:
-        parser.error("the scale is above 0 and at most 1, rounds are positive")
+    if not 0 < args.scale <= 1 or args.rows < 1000 or args.rounds < 1 \
+            or args.first_rounds < 0 or args.jobs < 0:
+        parser.error("the scale is above 0 and at most 1, rows are at least 1000,"
+                     " rounds are positive")
     return args
 
 
 def choose(all_of_them, only):
     if only is None:
         return all_of_them
-    unknown = only - {w.name for w in all_of_them}
+    unknown = only - {w.name for w in all_of_them} - {job.NAME}
     if unknown:
         sys.exit(f"no such workload: {', '.join(sorted(unknown))}")
     return [w for w in all_of_them if w.name in only]
 
 
-def main():
-    args = arguments()
-    progress = Progress()
-    progress.say(f"TPC-H data of scale {args.scale:g}")
-    directory = tpch.generate(f"{args.scale:g}")
-    chosen = choose(workloads.narrow(args.rows) + workloads.tpc_h(directory), args.only)
-    # Written once before the long work, so that a wrong path is known by then.
-    if args.csv:
-        report.write_csv([], args.csv)
+def run_jobs(conn, args, progress):
+    """Before anything else is there, as the tables have the same names."""
+    if args.only is not None and job.NAME not in args.only:
+        return []
+    jobs = []
+    left = TimeLeft((args.jobs + 1) * len(ARMS))
+    progress.say("whole jobs")
+    for n in range(-1, args.jobs):      # one before that does not count
+        for arm in measure.rotated(ARMS, n):
+            progress.step(f"job {n + 1} {arm.name}, {left}")
+            done = job.run(conn, arm, args.rows, n)
+            if n >= 0:
+                jobs.append(done)
+            left.advance()
+    return jobs
 
-    conn = connect(SETTINGS)
+
+def load(conn, args, directory, progress):
+    workloads.create_permanent(conn, args.rows)
     for arm in (OFF, UNLOGGED):
         use(conn, arm)
         progress.say(f"loading {arm.persistence.lower()} tables")
         workloads.create(conn, arm.persistence, args.rows)
         tpch.load(conn, arm.persistence, directory)
 
+
+def first_runs(conn, chosen, rounds, progress):
     runs = []
     progress.say("first runs, each after filling the table anew")
     first = [w for w in chosen if w.refill]
-    left = TimeLeft(len(first) * args.first_rounds * len(ARMS))
+    left = TimeLeft(len(first) * rounds * len(ARMS))
     for workload in first:
-        for n in range(args.first_rounds):
+        for n in range(rounds):
             for arm in measure.rotated(ARMS, n):
                 progress.step(f"first run of {workload.name} {arm.name}, {left}")
                 use(conn, arm)
                 workload.refill(conn)
                 runs.append(measure.run(conn, arm, workload.sql, workload.name, "first", n))
                 left.advance()
+    return runs
 
+
+def repeated_runs(conn, chosen, rounds, progress):
     # Repeated runs are of tables that were written once. Without this, a query
     # for which the planner finds the flush too dear finds it so each time.
     written = value(conn, "SELECT pg_flush_local_buffers()")
@@ -79,24 +96,54 @@ def main():
             weight[workload.name, arm.name] = measure.run(
                 conn, arm, workload.sql, workload.name, "warm", 0).ms
 
-    progress.say(f"{args.rounds} rounds")
-    left = TimeLeft(sum(weight.values()) * args.rounds)
-    for n in range(args.rounds):
+    runs = []
+    progress.say(f"{rounds} rounds")
+    left = TimeLeft(sum(weight.values()) * rounds)
+    for n in range(rounds):
         for workload in chosen:
             for arm in measure.rotated(ARMS, n):
                 progress.step(f"round {n + 1} {workload.name} {arm.name}, {left}")
                 runs.append(measure.run(conn, arm, workload.sql, workload.name, "repeat", n))
                 left.advance(weight[workload.name, arm.name])
-        progress.say(f"round {n + 1} of {args.rounds} done, {left}")
+        progress.say(f"round {n + 1} of {rounds} done, {left}")
+    return runs
 
-    if args.csv:
-        report.write_csv(runs, args.csv)
-    print(f"\n{value(conn, 'SELECT version()')}\nTPC-H scale {args.scale:g}, {args.rows} narrow rows;"
-          f" {line()}\nmedians; a ratio is the median over the rounds")
+
+def main():
+    args = arguments()
+    progress = Progress()
+    progress.say(f"TPC-H data of scale {args.scale:g}")
+    directory = tpch.generate(f"{args.scale:g}")
+    chosen = choose(workloads.synthetic(args.rows) + workloads.tpc_h(directory), args.only)
+    # Written once before the long work, so that a wrong path is known by then.
+    for path in (args.csv, args.plot):
+        if path:
+            open(path, "a").close()
+
+    conn = connect(SETTINGS)
+    jobs = run_jobs(conn, args, progress)
+    runs = []
+    if chosen:
+        load(conn, args, directory, progress)
+        runs = first_runs(conn, chosen, args.first_rounds, progress)
+        runs += repeated_runs(conn, chosen, args.rounds, progress)
+
+    title = f"{value(conn, 'SELECT version()')}\nTPC-H scale {args.scale:g}," \
+        f" {args.rows} narrow rows; {line()}"
+    print(f"\n{title}\nmedians; a ratio is the median over the rounds, with the lowest and the"
+          " highest one")
     names = [w.name for w in chosen]
     report.versus(runs, names, "First run after the table was filled, flush included", "first")
     report.versus(runs, names, "Repeated runs", "repeat")
+    report.jobs(jobs)
+    if args.csv:
+        report.write_csv(runs, jobs, args.csv)
+    if args.plot:
+        versus_plot.draw(runs, names, jobs, title, args.plot)
+
     wrong = [n for n in names if not measure.same_answers(runs, n)]
+    if jobs and not job.same_answers(jobs):
+        wrong.append(job.NAME)
     if wrong:
         sys.exit(f"answers differ: {', '.join(wrong)}")
 

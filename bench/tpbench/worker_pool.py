@@ -87,7 +87,8 @@ def main():
     head = f"{'workload':12}" + "".join(f"{size:>9}" for size in sizes) + f"{'':>14}"
     print(head + "\n" + "-" * len(head))
     for name in WORKLOADS:
-        ratios = [measure.median_ratio(runs, name, "repeat", arm.name, str(default)) for arm in arms]
+        ratios = [median(measure.ratios(runs, name, "repeat", arm.name, str(default)))
+                  for arm in arms]
         base = median(r.ms for r in measure.select(runs, name, "repeat", str(default)))
         print(f"{name:12}" + "".join(f"{ratio:9.2f}" for ratio in ratios) + f"  ({base:.1f} ms)")
     if not all(measure.same_answers(runs, name) for name in WORKLOADS):
