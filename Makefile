@@ -18,6 +18,7 @@ OBJS = \
 	oscache.o \
 	plan_tables.o \
 	readonly_heap.o \
+	readonly_index.o \
 	readonly_phase.o \
 	second_look.o \
 	session_stats.o \

@@ -115,8 +115,8 @@ place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
 		Plan	   *gather = lfirst(lc);
 		TempFlushPlan info;
 
-		info.relids = plan_temp_tables(gather->lefttree, stmt->rtable,
-									   stmt->subplans);
+		info.relids = plan_contents(gather->lefttree, stmt->rtable,
+									stmt->subplans).temp_tables;
 		if (info.relids == NIL)
 			continue;
 		if (stats == NULL)

@@ -38,8 +38,9 @@ refuse_in_worker(void)
 }
 
 /*
- * For functions that write or change pages of any table: not while workers
- * read temporary tables, nor while the executor has them read-only.
+ * For functions that write or change pages of any table: not while workers may
+ * read temporary tables.  The server has workers in parallel mode only, and
+ * leaves that when all of them are gone.
  */
 void
 refuse_while_workers_read(const char *function)
@@ -51,12 +52,6 @@ refuse_while_workers_read(const char *function)
 				 errmsg("cannot execute %s during a parallel operation",
 						function),
 				 errhint("Mark the function that does so PARALLEL UNSAFE.")));
-	if (readonly_phase_active())
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("cannot execute %s while a parallel query reads temporary tables",
-						function),
-				 errhint("Call it in a statement of its own.")));
 }
 
 /* Raise an error unless the caller may do that to rel. */

@@ -26,8 +26,10 @@
  *	  levels, after the planning of each of these.
  *
  * The invariant: parallel_setup_cost is back at its value of before when the
- * planner returns or fails, and a statement planned in the middle of another
- * one (by a function that the planner evaluates) sees that value too.
+ * planner returns or fails, unless a function that the planner evaluates has
+ * set it.  A statement planned in the middle of another one (by such a
+ * function) is planned with that value too, or with what the function has set;
+ * only a function that asks for the setting itself gets to see the charge.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,6 +42,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 
 /* A call of the planner, possibly inside another one. */
@@ -48,6 +51,8 @@ typedef struct PlannerCall
 	struct PlannerCall *outer;
 	bool		consider_temp;	/* may this one read temporary tables in
 								 * workers? */
+	double		before;			/* what to put parallel_setup_cost back to */
+	bool		saved;			/* has the server been told? */
 	double		setup_cost;		/* parallel_setup_cost without a charge */
 	double		charged;		/* what we have set it to last */
 	LocalBufStats *stats;		/* counted when first needed */
@@ -62,15 +67,34 @@ static PlannerCall *current = NULL;
  */
 
 /*
- * Charge every Gather path that is made from now on with cost.  If another
- * module has set parallel_setup_cost since our last charge, that is the value
+ * Have the server put parallel_setup_cost back, too, in the end and after an
+ * error.  If a function that the planner evaluates sets it and fails, the
+ * server goes back to what the function had found, which was our charge.
+ */
+static void
+save_setup_cost(void)
+{
+	parallel_setup_cost = current->before;
+	(void) NewGUCNestLevel();	/* in this one nobody has set it yet */
+	(void) set_config_option("parallel_setup_cost",
+							 psprintf("%.17g", current->before),
+							 PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+	current->saved = true;
+}
+
+/*
+ * Charge every Gather path that is made from now on with cost.  If somebody
+ * else has set parallel_setup_cost since our last charge, that is the value
  * the charge is added to.
  */
 static void
 set_charge(Cost cost)
 {
 	if (parallel_setup_cost != current->charged)
-		current->setup_cost = parallel_setup_cost;
+		current->setup_cost = current->before = parallel_setup_cost;
+	if (cost > 0 && !current->saved)
+		save_setup_cost();
 	current->charged = current->setup_cost + cost;
 	parallel_setup_cost = current->charged;
 }
@@ -85,12 +109,16 @@ planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
 						bool consider_temp)
 {
 	PlannerCall call = {0};
-	double		setup_cost_before = parallel_setup_cost;
+	int			guc_level = NewGUCNestLevel();
 	PlannedStmt *result;
 
 	call.outer = current;
 	call.consider_temp = consider_temp;
-	call.setup_cost = current ? current->setup_cost : parallel_setup_cost;
+	call.before = parallel_setup_cost;
+	if (current != NULL && parallel_setup_cost == current->charged)
+		call.setup_cost = current->setup_cost;
+	else
+		call.setup_cost = parallel_setup_cost;
 	call.charged = call.setup_cost;
 	call.context = CurrentMemoryContext;
 
@@ -108,9 +136,11 @@ planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
 	PG_FINALLY();
 	{
 		current = call.outer;
-		parallel_setup_cost = setup_cost_before;
+		if (parallel_setup_cost == call.charged)
+			parallel_setup_cost = call.before;
 	}
 	PG_END_TRY();
+	AtEOXact_GUC(true, guc_level);	/* after an error that is the abort's work */
 
 	return result;
 }
@@ -296,6 +326,28 @@ charge_gather_of_setop(PlannerInfo *root)
 	set_charge(flush_cost(relids));
 }
 
+/* Would core choose the genetic join search? */
+static bool
+genetic_join_search(int levels_needed)
+{
+	return enable_geqo && levels_needed >= geqo_threshold;
+}
+
+/*
+ * The join search that there would be without this module: that of another
+ * one, next, or if it is NULL the one that core chooses.
+ */
+RelOptInfo *
+next_join_search(join_search_hook_type next, PlannerInfo *root,
+				 int levels_needed, List *initial_rels)
+{
+	if (next != NULL)
+		return next(root, levels_needed, initial_rels);
+	if (genetic_join_search(levels_needed))
+		return geqo(root, levels_needed, initial_rels);
+	return standard_join_search(root, levels_needed, initial_rels);
+}
+
 /*
  * Replace standard_join_search(), so that the Gather paths of each join
  * relation are charged with what that relation flushes.  next is another
@@ -313,17 +365,10 @@ join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 	foreach(lc, initial_rels)
 		parallel |= ((RelOptInfo *) lfirst(lc))->partial_pathlist != NIL;
 
-	if (next != NULL ||
-		(enable_geqo && levels_needed >= geqo_threshold) ||
-		!parallel)
+	if (next != NULL || genetic_join_search(levels_needed) || !parallel)
 	{
 		set_charge(parallel ? flush_cost(tables_of_level(root, NIL)) : 0);
-		if (next != NULL)
-			rel = next(root, levels_needed, initial_rels);
-		else if (enable_geqo && levels_needed >= geqo_threshold)
-			rel = geqo(root, levels_needed, initial_rels);
-		else
-			rel = standard_join_search(root, levels_needed, initial_rels);
+		rel = next_join_search(next, root, levels_needed, initial_rels);
 	}
 	else
 	{

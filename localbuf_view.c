@@ -7,15 +7,22 @@
  * Each makes one walk over the descriptors; nothing is pinned, locked or
  * changed, so that what is shown is the pool as the walk finds it.
  *
+ * That extension shows nothing to PUBLIC, since the buffers are everybody's.
+ * Here they are the session's own, and whoever runs in it may count them, by
+ * relation too, as the server's statistics do.  Single pages are shown to those
+ * who may read them.
+ *
  *-------------------------------------------------------------------------
  */
 #include "temp_parallel.h"
 
+#include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "common/relpath.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
 
@@ -46,19 +53,41 @@ holds_page(BufferState state)
 }
 
 /*
+ * May the caller see which pages of the relation are in the pool?  That tells
+ * which were read last, and so, of an index, roughly for which key.  Those may
+ * who may read the table, and those to whom pg_buffercache shows all tables.
+ */
+static bool
+may_see_pages(const RelFileLocator *locator, HTAB *relations)
+{
+	TempRelation *relation;
+
+	if (has_privs_of_role(GetUserId(), ROLE_PG_MONITOR))
+		return true;
+	relation = hash_search(relations, locator, HASH_FIND, NULL);
+	return relation != NULL &&
+		pg_class_aclcheck(relation->table, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
+}
+
+/*
  * pg_local_buffers_pages() returns setof record
  *
- * One row per buffer of the pool; of one that holds no page, only the number.
- * No row before the session's first use of a temporary table.
+ * One row per buffer of the pool; of one that holds no page, only the number,
+ * and of one with a page that the caller may not see, nothing that identifies
+ * the page.  No row before the session's first use of a temporary table.
  */
 Datum
 pg_local_buffers_pages(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	HTAB	   *relations;
+	RelFileLocator last = {0};
+	bool		visible = false;
 
 	refuse_in_worker();
 	InitMaterializedSRF(fcinfo, 0);
 
+	relations = session_temp_relations();
 	for (int i = 0; i < NLocBuffer; i++)
 	{
 		BufferDesc *buf = GetLocalBufferDescriptor(i);
@@ -75,6 +104,12 @@ pg_local_buffers_pages(PG_FUNCTION_ARGS)
 		{
 			RelFileLocator locator = BufTagGetRelFileLocator(&buf->tag);
 
+			/* neighbours mostly belong together */
+			if (memcmp(&locator, &last, sizeof(RelFileLocator)) != 0)
+			{
+				last = locator;
+				visible = may_see_pages(&locator, relations);
+			}
 			values[1] = ObjectIdGetDatum(RelFileLocatorNumber(locator));
 			values[2] = ObjectIdGetDatum(RelFileLocatorSpc(locator));
 			values[3] = ObjectIdGetDatum(RelFileLocatorDb(locator));
@@ -84,6 +119,8 @@ pg_local_buffers_pages(PG_FUNCTION_ARGS)
 			values[7] = Int16GetDatum((int16) BUF_STATE_GET_USAGECOUNT(state));
 			values[8] = Int32GetDatum(LocalRefCount[i]);
 			memset(nulls, false, sizeof(nulls));
+			if (!visible)
+				memset(&nulls[1], true, 5 * sizeof(bool));
 		}
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}

@@ -24,8 +24,7 @@ typedef struct PlanSearch
 {
 	List	   *rtable;
 	List	   *subplans;		/* of the whole statement */
-	Bitmapset  *seen;			/* plan_ids of subplans already searched */
-	List	   *relids;			/* found so far */
+	PlanContents found;			/* so far; its subplans have been searched */
 } PlanSearch;
 
 static void search_plan(Plan *plan, PlanSearch *search);
@@ -110,9 +109,10 @@ search_expression(Node *node, PlanSearch *search)
 	{
 		int			plan_id = ((SubPlan *) node)->plan_id;
 
-		if (!bms_is_member(plan_id, search->seen))
+		if (!bms_is_member(plan_id, search->found.subplans))
 		{
-			search->seen = bms_add_member(search->seen, plan_id);
+			search->found.subplans = bms_add_member(search->found.subplans,
+													plan_id);
 			search_plan(list_nth(search->subplans, plan_id - 1), search);
 		}
 	}
@@ -130,7 +130,8 @@ add_table(Index rti, PlanSearch *search)
 		return;
 	rte = rt_fetch(rti, search->rtable);
 	if (rte->rtekind == RTE_RELATION && is_session_temp_table(rte->relid))
-		search->relids = list_append_unique_oid(search->relids, rte->relid);
+		search->found.temp_tables =
+			list_append_unique_oid(search->found.temp_tables, rte->relid);
 }
 
 static void
@@ -280,32 +281,17 @@ search_plan(Plan *plan, PlanSearch *search)
 }
 
 /*
- * The temporary tables of this session that plan and the subplans it runs may
- * read: a List of Oid without duplicates.  rtable and subplans are those of the
- * statement.
+ * The temporary tables of this session that plan may read, itself or by the
+ * subplans that it runs, and these subplans, with those that they run.  rtable
+ * and subplans are those of the statement.
  */
-List *
-plan_temp_tables(Plan *plan, List *rtable, List *subplans)
+PlanContents
+plan_contents(Plan *plan, List *rtable, List *subplans)
 {
 	PlanSearch	search = {0};
 
 	search.rtable = rtable;
 	search.subplans = subplans;
 	search_plan(plan, &search);
-	return search.relids;
-}
-
-/*
- * The plan_ids of the subplans that plan runs, and that those run.  subplans
- * are those of the statement.
- */
-Bitmapset *
-plan_subplans(Plan *plan, List *rtable, List *subplans)
-{
-	PlanSearch	search = {0};
-
-	search.rtable = rtable;
-	search.subplans = subplans;
-	search_plan(plan, &search);
-	return search.seen;
+	return search.found;
 }

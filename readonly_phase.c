@@ -9,28 +9,40 @@
  * descriptors of the tables concerned, and of their TOAST tables, carry the
  * routine of readonly_heap.c; each is held open, so that the relation cache
  * rebuilds it in place when it is invalidated, and a callback puts the routine
- * in again.
+ * in again.  In the leader, where scans of an earlier time may be open, the
+ * descriptors of the tables' indexes carry the routine of readonly_index.c;
+ * the relation cache leaves that of an open index as it is.
  *
  * Outside a phase the routine must be heap's own: heap_getnext(), which index
  * builds and some contrib modules use, refuses any other.
  *
- * The invariant: a descriptor carries the read-only routine if and only if a
- * phase lists it; readonly_attach() and readonly_detach() are the only ones
- * to change either, the second on every way out.
+ * The invariant: a descriptor carries a read-only routine if and only if a
+ * phase lists it; readonly_attach(), readonly_attach_indexes() and
+ * readonly_detach() are the only ones to change either, the last on every way
+ * out.
  *
  *-------------------------------------------------------------------------
  */
 #include "temp_parallel.h"
 
+#include "access/genam.h"
 #include "access/table.h"
 #include "executor/execdesc.h"
 #include "executor/executor.h"
 #include "nodes/pg_list.h"
 
+typedef struct ReadonlyIndex
+{
+	Relation	index;			/* open, and carrying the routine */
+	IndexAmRoutine *own;		/* what it carried before */
+} ReadonlyIndex;
+
 typedef struct ReadonlyPhase
 {
 	struct ReadonlyPhase *outer;	/* of a statement that runs this one */
 	List	   *relations;		/* open, and carrying the routine */
+	List	   *indexes;		/* of ReadonlyIndex, but for those that an
+								 * outer phase has */
 } ReadonlyPhase;
 
 static ReadonlyPhase *phases = NULL;
@@ -54,10 +66,37 @@ readonly_attach(ReadonlyPhase *phase, Oid relid)
 	rel->rd_tableam = readonly_heap_routine();
 }
 
+/* Open table's indexes and give them the read-only routine, if they need it. */
+static void
+readonly_attach_indexes(ReadonlyPhase *phase, Relation table)
+{
+	List	   *indexes = RelationGetIndexList(table);
+	ListCell   *lc;
+
+	foreach(lc, indexes)
+	{
+		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
+		IndexAmRoutine *routine = readonly_index_routine(index);
+		ReadonlyIndex *entry;
+
+		if (routine == NULL || index->rd_indam == routine)
+		{
+			index_close(index, AccessShareLock);
+			continue;
+		}
+		entry = palloc(sizeof(ReadonlyIndex));
+		entry->index = index;
+		entry->own = (IndexAmRoutine *) index->rd_indam;
+		phase->indexes = lappend(phase->indexes, entry);
+		index->rd_indam = routine;
+	}
+	list_free(indexes);
+}
+
 /*
  * End phase, the innermost one.  Its relations get heap's routine back, but
- * for those that an outer phase lists too.  They are not closed: after an
- * error that is the resource owner's work.
+ * for those that an outer phase lists too, and its indexes their own.  They
+ * are not closed: after an error that is the resource owner's work.
  */
 static void
 readonly_detach(ReadonlyPhase *phase)
@@ -66,6 +105,12 @@ readonly_detach(ReadonlyPhase *phase)
 
 	Assert(phases == phase);
 	phases = phase->outer;
+	foreach(lc, phase->indexes)
+	{
+		ReadonlyIndex *entry = lfirst(lc);
+
+		entry->index->rd_indam = entry->own;
+	}
 	foreach(lc, phase->relations)
 	{
 		Relation	rel = lfirst(lc);
@@ -107,13 +152,6 @@ table_is_readonly(Oid relid)
 		}
 	}
 	return false;
-}
-
-/* Is any table in a phase now? */
-bool
-readonly_phase_active(void)
-{
-	return phases != NULL;
 }
 
 /*
@@ -180,6 +218,8 @@ run_in_phase(List *relids, ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	PG_TRY();
 	{
 		readonly_attach_all(&phase, relids);
+		foreach(lc, phase.relations)
+			readonly_attach_indexes(&phase, lfirst(lc));
 		run_executor(next, EXECUTOR_RUN_PASS);
 	}
 	PG_FINALLY();
@@ -188,6 +228,8 @@ run_in_phase(List *relids, ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	}
 	PG_END_TRY();
 
+	foreach(lc, phase.indexes)
+		index_close(((ReadonlyIndex *) lfirst(lc))->index, AccessShareLock);
 	foreach(lc, phase.relations)
 		table_close((Relation) lfirst(lc), AccessShareLock);
 }

@@ -357,8 +357,8 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 static void
 leave_out_other_subplans(PlannedStmt *stmt)
 {
-	Bitmapset  *own = plan_subplans(stmt->planTree, stmt->rtable,
-									stmt->subplans);
+	Bitmapset  *own = plan_contents(stmt->planTree, stmt->rtable,
+									stmt->subplans).subplans;
 	int			plan_id = 0;
 	ListCell   *lc;
 

@@ -25,7 +25,6 @@
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "optimizer/cost.h"
-#include "optimizer/geqo.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
 #include "utils/guc.h"
@@ -131,11 +130,8 @@ temp_parallel_join_search(PlannerInfo *root, int levels_needed,
 	if (planning_temp_tables())
 		return join_search_with_flush_cost(prev_join_search, root,
 										   levels_needed, initial_rels);
-	if (prev_join_search)
-		return prev_join_search(root, levels_needed, initial_rels);
-	if (enable_geqo && levels_needed >= geqo_threshold)
-		return geqo(root, levels_needed, initial_rels);
-	return standard_join_search(root, levels_needed, initial_rels);
+	return next_join_search(prev_join_search, root, levels_needed,
+							initial_rels);
 }
 
 static void

@@ -12,6 +12,7 @@
 
 #include "postgres.h"
 
+#include "access/amapi.h"
 #include "fmgr.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
@@ -88,6 +89,9 @@ extern PlannedStmt *planner_with_flush_cost(planner_hook_type next,
 extern bool planning_temp_tables(void);
 extern void charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel);
 extern void charge_gather_of_setop(PlannerInfo *root);
+extern RelOptInfo *next_join_search(join_search_hook_type next,
+									PlannerInfo *root, int levels_needed,
+									List *initial_rels);
 extern RelOptInfo *join_search_with_flush_cost(join_search_hook_type next,
 											   PlannerInfo *root,
 											   int levels_needed,
@@ -98,9 +102,14 @@ extern void add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel,
 									 Index rti, RangeTblEntry *rte);
 
 /* plan_tables.c: which temporary tables a finished plan reads */
+typedef struct PlanContents
+{
+	List	   *temp_tables;	/* OIDs of this session's, without duplicates */
+	Bitmapset  *subplans;		/* plan_ids */
+} PlanContents;
+
 extern List *plan_children(Plan *plan);
-extern List *plan_temp_tables(Plan *plan, List *rtable, List *subplans);
-extern Bitmapset *plan_subplans(Plan *plan, List *rtable, List *subplans);
+extern PlanContents plan_contents(Plan *plan, List *rtable, List *subplans);
 extern List *statement_gathers(PlannedStmt *stmt);
 
 /* flush_placement.c: the flush node's place in a finished plan */
@@ -135,13 +144,15 @@ extern void take_second_look(QueryDesc *queryDesc);
 extern void run_with_readonly_tables(ExecutorRun_hook_type next,
 									 EXECUTOR_RUN_ARGS);
 extern bool table_is_readonly(Oid relid);
-extern bool readonly_phase_active(void);
 extern List *readonly_begin_in_worker(List *relids);
 extern void readonly_end_in_worker(List *relations);
 extern void readonly_relcache_callback(Datum arg, Oid relid);
 
 /* readonly_heap.c: heap's access method, leaving nothing behind */
 extern const TableAmRoutine *readonly_heap_routine(void);
+
+/* readonly_index.c: the same for indexes */
+extern IndexAmRoutine *readonly_index_routine(Relation index);
 
 /* temp_worker.c: a worker's entrance to local buffers */
 extern void worker_open_local_buffers(Relation rel);

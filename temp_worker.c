@@ -26,6 +26,17 @@
 #include "utils/lsyscache.h"
 
 /*
+ * As error context: the worker has its number back before anything is sent to
+ * the leader.  InitLocalBuffers() ends the process when there is no memory for
+ * the pool, and what ends a process does not come by PG_FINALLY().
+ */
+static void
+give_number_back(void *arg)
+{
+	ParallelWorkerNumber = *(int *) arg;
+}
+
+/*
  * Make the worker's pool of local buffers.  rel is any of the tables that it
  * is going to read; nothing of it is read yet.
  *
@@ -36,12 +47,17 @@ void
 worker_open_local_buffers(Relation rel)
 {
 	int			worker_number = ParallelWorkerNumber;
+	ErrorContextCallback context;
 
 	Assert(IsParallelWorker());
 	if (NLocBuffer > 0)
 		return;
 
 	num_temp_buffers = worker_temp_buffers;
+	context.callback = give_number_back;
+	context.arg = &worker_number;
+	context.previous = error_context_stack;
+	error_context_stack = &context;
 	PG_TRY();
 	{
 		ParallelWorkerNumber = -1;	/* what InitLocalBuffers() looks at */
@@ -52,6 +68,7 @@ worker_open_local_buffers(Relation rel)
 		ParallelWorkerNumber = worker_number;
 	}
 	PG_END_TRY();
+	error_context_stack = context.previous;
 
 	if (NLocBuffer == 0)
 		elog(ERROR, "could not initialize local buffers in a parallel worker");

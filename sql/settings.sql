@@ -79,4 +79,34 @@ SHOW parallel_setup_cost;
 SELECT count(*) FROM t a FULL JOIN t b ON a.id < b.id;
 SHOW parallel_setup_cost;
 
+-- A function that the planner evaluates sees the charge if it asks for the
+-- setting. If it sets it, a statement in it is planned with what it sets, and the
+-- value of before is back whether it succeeds or fails.
+\set SHOW_CONTEXT never
+CREATE EXTENSION temp_parallel;
+SET temp_parallel.write_temp_page_cost = 0.01;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+UPDATE t SET id = id;
+CREATE FUNCTION pg_temp.evaluated(divisor int) RETURNS int STABLE PARALLEL SAFE LANGUAGE plpgsql
+SET parallel_setup_cost = 1e10 AS $$
+DECLARE
+	launched bigint := (SELECT workers_launched FROM temp_parallel_stats());
+BEGIN
+	PERFORM count(*) FROM t;
+	RAISE NOTICE '% workers', (SELECT workers_launched FROM temp_parallel_stats()) - launched;
+	RETURN 1 / divisor;
+END $$;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t HAVING max(id) > pg_temp.evaluated(1);
+SHOW parallel_setup_cost;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t HAVING max(id) > pg_temp.evaluated(0);
+SHOW parallel_setup_cost;
+BEGIN;
+SAVEPOINT a;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t HAVING max(id) > pg_temp.evaluated(0);
+ROLLBACK TO a;
+SHOW parallel_setup_cost;
+COMMIT;
+
+DROP EXTENSION temp_parallel;
 DROP TABLE t;

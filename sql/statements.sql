@@ -2,17 +2,7 @@
 -- Statements: which of them read temporary tables in workers
 --
 LOAD 'temp_parallel';
--- every table is worth workers, most of the work is theirs, and a flush costs
--- nothing
-SET min_parallel_table_scan_size = 0;
-SET min_parallel_index_scan_size = 0;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET max_parallel_workers_per_gather = 2;
-SET temp_parallel.write_temp_page_cost = 0;
-SET temp_parallel.buffer_scan_cost = 0;
-SET cpu_tuple_cost = 0.5;
-
+\i sql/include/cheap_workers.sql
 
 -- The number of dirty pages of a table: what its flush would write.  0 after
 -- a statement that was flushed for workers, what it was before if not.

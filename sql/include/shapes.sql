@@ -2,16 +2,7 @@
 --
 -- What the tests of the plan shapes begin with.
 --
--- every table is worth workers, most of the work is theirs, and a flush costs
--- nothing
-SET min_parallel_table_scan_size = 0;
-SET min_parallel_index_scan_size = 0;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET max_parallel_workers_per_gather = 2;
-SET temp_parallel.write_temp_page_cost = 0;
-SET temp_parallel.buffer_scan_cost = 0;
-SET cpu_tuple_cost = 0.5;
+\i sql/include/cheap_workers.sql
 
 -- Runs a query with its temporary tables read by the workers alone, by workers
 -- and leader, and by core's plan, in this order, so that the workers meet the

@@ -1,0 +1,137 @@
+/*-------------------------------------------------------------------------
+ *
+ * readonly_index.c
+ *	  Index access methods that leave entries of dead rows unmarked.
+ *
+ * An index scan that was told that a row is dead marks the row's index entry,
+ * for later scans to skip it, and the page dirty.  readonly_heap.c tells no
+ * scan that, but one may have been told before: the scan of a cursor that was
+ * opened before the flush.  Access methods put the marking off until the scan
+ * leaves the page, is set back or ended, and a function that the leader
+ * runs may fetch from that cursor, move it or close it while workers read the
+ * index from its file.  (Such a function is PARALLEL RESTRICTED, and rightly
+ * so.)  So the callbacks that may mark entries forget first what the scan has
+ * put off.
+ *
+ * These are all the index pages that reading changes.  Of core's access methods
+ * btree, hash and GiST mark entries; BRIN, GIN and SP-GiST write to their pages
+ * only when rows are inserted, by VACUUM, and by functions that are PARALLEL
+ * UNSAFE, as is all that writes to free space maps.  Visibility maps are
+ * changed together with the heap.  A parallel worker has no older scans, and
+ * another module's access method with such marks is not known here.
+ *
+ * The invariant: while the routine made here is in an index's descriptor, no
+ * scan of that index has an entry to mark.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "temp_parallel.h"
+
+#include "access/amapi.h"
+#include "access/gist_private.h"
+#include "access/hash.h"
+#include "access/nbtree.h"
+#include "access/relscan.h"
+#include "catalog/pg_am.h"
+
+/* An access method of core's that marks entries. */
+typedef struct MarkingAm
+{
+	Oid			amoid;
+	bool		known;			/* have the other two been set? */
+	IndexAmRoutine own;
+	IndexAmRoutine readonly;
+} MarkingAm;
+
+static MarkingAm marking_ams[] = {
+	{.amoid = BTREE_AM_OID},
+	{.amoid = HASH_AM_OID},
+	{.amoid = GIST_AM_OID},
+};
+
+/* The access method of index, or NULL if it marks no entries. */
+static MarkingAm *
+marking_am(Relation index)
+{
+	for (int i = 0; i < lengthof(marking_ams); i++)
+	{
+		if (marking_ams[i].amoid == index->rd_rel->relam)
+			return &marking_ams[i];
+	}
+	return NULL;
+}
+
+/* Forget the entries that scan was going to mark. */
+static void
+forget_marks(IndexScanDesc scan)
+{
+	scan->kill_prior_tuple = false;
+	switch (scan->indexRelation->rd_rel->relam)
+	{
+		case BTREE_AM_OID:
+			((BTScanOpaque) scan->opaque)->numKilled = 0;
+			break;
+		case HASH_AM_OID:
+			((HashScanOpaque) scan->opaque)->numKilled = 0;
+			break;
+		case GIST_AM_OID:
+			((GISTScanOpaque) scan->opaque)->numKilled = 0;
+			break;
+	}
+}
+
+static bool
+readonly_gettuple(IndexScanDesc scan, ScanDirection direction)
+{
+	forget_marks(scan);
+	return marking_am(scan->indexRelation)->own.amgettuple(scan, direction);
+}
+
+static void
+readonly_rescan(IndexScanDesc scan, ScanKey keys, int nkeys,
+				ScanKey orderbys, int norderbys)
+{
+	forget_marks(scan);
+	marking_am(scan->indexRelation)->own.amrescan(scan, keys, nkeys,
+												  orderbys, norderbys);
+}
+
+/* As a merge join does. */
+static void
+readonly_restrpos(IndexScanDesc scan)
+{
+	forget_marks(scan);
+	marking_am(scan->indexRelation)->own.amrestrpos(scan);
+}
+
+static void
+readonly_endscan(IndexScanDesc scan)
+{
+	forget_marks(scan);
+	marking_am(scan->indexRelation)->own.amendscan(scan);
+}
+
+/*
+ * The routine to put into the descriptor of index; NULL if it needs none.
+ * Static, one for each access method.
+ */
+IndexAmRoutine *
+readonly_index_routine(Relation index)
+{
+	MarkingAm  *am = marking_am(index);
+
+	if (am == NULL)
+		return NULL;
+	if (!am->known)
+	{
+		am->own = *index->rd_indam;
+		am->readonly = am->own;
+		am->readonly.amgettuple = readonly_gettuple;
+		am->readonly.amrescan = readonly_rescan;
+		if (am->own.amrestrpos != NULL)
+			am->readonly.amrestrpos = readonly_restrpos;
+		am->readonly.amendscan = readonly_endscan;
+		am->known = true;
+	}
+	return &am->readonly;
+}

@@ -1,0 +1,13 @@
+--
+-- Settings with which every query that may read a temporary table in workers
+-- does: every table is worth workers, most of the work is theirs, and a flush
+-- costs nothing.
+--
+SET min_parallel_table_scan_size = 0;
+SET min_parallel_index_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET max_parallel_workers_per_gather = 2;
+SET temp_parallel.write_temp_page_cost = 0;
+SET temp_parallel.buffer_scan_cost = 0;
+SET cpu_tuple_cost = 0.5;
