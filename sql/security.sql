@@ -428,7 +428,6 @@ RESET ROLE;
 ALTER EXTENSION temp_parallel SET SCHEMA tp_security;
 SELECT count(*) > 0 AS buffers FROM tp_security.pg_local_buffers;
 SELECT tp_security.pg_flush_local_buffers('notes'::regclass) >= 0 AS flushed;
-SELECT measured_pages FROM tp_security.temp_parallel_calibrate(16, 6, max_cv => 'infinity');
 SELECT * FROM tp_security.everywhere('SELECT count(*) FROM notes');
 -- nobody but a superuser installs it
 SELECT superuser, trusted, relocatable FROM pg_available_extension_versions WHERE name = 'temp_parallel';
