@@ -7,6 +7,12 @@
  * exist, is it a table, is it temporary, is it this session's, may the caller?
  * Each answer has its own SQLSTATE, and a hint that says what would do.
  *
+ * Ownership is asked for what its owner pays for: pages that are marked dirty
+ * are written again, and pages that are evicted are read again.  SELECT is asked
+ * for the rest, as contrib/pg_prewarm does, and not for a flush of the whole
+ * pool, which tells nothing of any table: the server writes dirty pages,
+ * whoever's they are, when anybody needs room.
+ *
  * The invariant: nothing has been read, written or evicted when one of these
  * raises an error.
  *

@@ -65,7 +65,6 @@ marking_am(Relation index)
 static void
 forget_marks(IndexScanDesc scan)
 {
-	scan->kill_prior_tuple = false;
 	switch (scan->indexRelation->rd_rel->relam)
 	{
 		case BTREE_AM_OID:
