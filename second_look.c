@@ -117,7 +117,7 @@ look_at_gather(Plan *gather, SecondLook *look)
 		TempFlushPlan info = temp_flush_plan(flush);
 
 		if (look->stats == NULL)
-			look->stats = localbuf_stats_collect();
+			look->stats = localbuf_stats_for_price();
 		look->parallel -= info.planned.cost;
 		look->planned_flush += info.planned.cost;
 		look->flush += flush_cost_of_tables(look->stats, info.relids).cost;

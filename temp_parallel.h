@@ -62,6 +62,7 @@ typedef struct LocalBufStats
 } LocalBufStats;
 
 extern LocalBufStats *localbuf_stats_collect(void);
+extern LocalBufStats *localbuf_stats_for_price(void);
 extern LocalBufCount *localbuf_stats_relation(LocalBufStats *stats,
 											  Relation rel);
 extern bool local_buffer_is_pinned(int i);

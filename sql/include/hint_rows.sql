@@ -52,6 +52,11 @@ SAVEPOINT s;
 UPDATE :t SET v = 1 WHERE ctid = '(0,13)';
 SELECT FROM :t WHERE ctid = '(0,14)' FOR UPDATE;
 COMMIT;
+-- inserted and deleted by a transaction that aborts: 18
+BEGIN;
+INSERT INTO :t VALUES (18, 0);
+DELETE FROM :t WHERE ctid = '(0,18)';
+ROLLBACK;
 RESET enable_seqscan;
 \o
 \set ECHO all
