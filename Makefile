@@ -9,6 +9,7 @@ OBJS = \
 	flush_placement.o \
 	func_checks.o \
 	gather_cost.o \
+	heap_hints.o \
 	localbuf_evict.o \
 	localbuf_flush.o \
 	localbuf_funcs.o \

@@ -473,7 +473,7 @@ measure(const CalibrationTask *task, Calibration *result)
 	set_locally("parallel_tuple_cost", "0");
 
 	/* none of the session's own pages is to be written in timed steps */
-	(void) flush_local_buffers(NULL, 0);
+	(void) flush_local_buffers(NULL, 0, NULL, 0);
 
 	ereport(NOTICE,
 			(errmsg("calibrating with %d pages, %d iterations",

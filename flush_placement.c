@@ -120,7 +120,7 @@ place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
 		if (info.relids == NIL)
 			continue;
 		if (stats == NULL)
-			stats = localbuf_stats_collect();
+			stats = localbuf_stats_for_price();
 		info.planned = flush_cost_of_tables(stats, info.relids);
 		insert_flush_node(gather, &info, ++last_id);
 	}

@@ -287,7 +287,7 @@ flush_cost(List *relids)
 	{
 		MemoryContext old = MemoryContextSwitchTo(current->context);
 
-		current->stats = localbuf_stats_collect();
+		current->stats = localbuf_stats_for_price();
 		MemoryContextSwitchTo(old);
 	}
 	return flush_cost_of_tables(current->stats, relids).cost;

@@ -112,7 +112,7 @@ evict_local_buffers(RelFileLocator *locators, int nlocators)
 	LocalBufEviction result = {0};
 
 	qsort(locators, nlocators, sizeof(RelFileLocator), compare_locators);
-	result.flushed = flush_local_buffers(locators, nlocators);
+	result.flushed = flush_local_buffers(locators, nlocators, NULL, 0);
 	drop_clean_pages(locators, nlocators, &result);
 	return result;
 }

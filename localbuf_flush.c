@@ -10,7 +10,8 @@
  *
  * Pages are written in the order of relation, fork and block, whatever their
  * order in the pool, and neighbours with one call where the server has one.
- * The write itself does what FlushLocalBuffer() of localbuf.c does.
+ * The write itself does what FlushLocalBuffer() of localbuf.c does, but for the
+ * hints that heap pages get on the way (see heap_hints.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -68,12 +69,21 @@ follows(BufferDesc *prev, BufferDesc *next)
 		compare_locators(&p, &n) == 0;
 }
 
+/* Is locator one of nlocators, which are in ascending order? */
+static bool
+is_one_of(RelFileLocator locator, const RelFileLocator *locators, int nlocators)
+{
+	return nlocators > 0 &&
+		bsearch(&locator, locators, nlocators, sizeof(RelFileLocator),
+				compare_locators) != NULL;
+}
+
 /*
  * Write nbuffers dirty local buffers with consecutive blocks of one file, and
- * mark them clean.
+ * mark them clean.  Their rows get hints if known is not NULL.
  */
 static void
-write_batch(const int *buffers, int nbuffers)
+write_batch(const int *buffers, int nbuffers, KnownXids *known)
 {
 	BufferDesc *first = GetLocalBufferDescriptor(buffers[0]);
 	SMgrRelation reln = smgropen(BufTagGetRelFileLocator(&first->tag),
@@ -85,6 +95,8 @@ write_batch(const int *buffers, int nbuffers)
 	{
 		Page		page = (Page) LocalBufferBlockPointers[buffers[i]];
 
+		if (known != NULL)
+			heap_set_hints(page, known);
 		PageSetChecksumInplace(page, first->tag.blockNum + i);
 		pages[i] = page;
 	}
@@ -107,15 +119,18 @@ write_batch(const int *buffers, int nbuffers)
 
 /*
  * Write the dirty local buffers of nlocators relations, given by their
- * locators in ascending order; of all relations if locators is NULL.  Returns
- * the number of pages written.  Can be cancelled between two calls of the
- * kernel; raises what the storage manager raises.
+ * locators in ascending order; of all relations if locators is NULL.  Rows of
+ * heaps, nheaps of them in ascending order, get hints on the way: see
+ * heap_takes_hints().  Returns the number of pages written.  Can be cancelled
+ * between two calls of the kernel; raises what the storage manager raises.
  */
 int64
-flush_local_buffers(const RelFileLocator *locators, int nlocators)
+flush_local_buffers(const RelFileLocator *locators, int nlocators,
+					const RelFileLocator *heaps, int nheaps)
 {
 	int		   *dirty;
 	int			ndirty = 0;
+	KnownXids	known = {0};
 
 	if (NLocBuffer == 0)
 		return 0;
@@ -131,9 +146,7 @@ flush_local_buffers(const RelFileLocator *locators, int nlocators)
 		if ((LocalBufferStateRead(buf) & BM_DIRTY) == 0)
 			continue;
 		locator = BufTagGetRelFileLocator(&buf->tag);
-		if (locators == NULL ||
-			bsearch(&locator, locators, nlocators, sizeof(RelFileLocator),
-					compare_locators) != NULL)
+		if (locators == NULL || is_one_of(locator, locators, nlocators))
 			dirty[ndirty++] = i;
 	}
 
@@ -141,6 +154,9 @@ flush_local_buffers(const RelFileLocator *locators, int nlocators)
 
 	for (int i = 0, n; i < ndirty; i += n)
 	{
+		BufferDesc *first = GetLocalBufferDescriptor(dirty[i]);
+		bool		heap;
+
 		CHECK_FOR_INTERRUPTS();
 
 		for (n = 1; n < FLUSH_BATCH && i + n < ndirty; n++)
@@ -149,7 +165,9 @@ flush_local_buffers(const RelFileLocator *locators, int nlocators)
 						 GetLocalBufferDescriptor(dirty[i + n])))
 				break;
 		}
-		write_batch(dirty + i, n);
+		heap = BufTagGetForkNum(&first->tag) == MAIN_FORKNUM &&
+			is_one_of(BufTagGetRelFileLocator(&first->tag), heaps, nheaps);
+		write_batch(dirty + i, n, heap ? &known : NULL);
 	}
 
 	pfree(dirty);
@@ -157,21 +175,32 @@ flush_local_buffers(const RelFileLocator *locators, int nlocators)
 }
 
 /*
- * The same for a List of Relation.
+ * The same for a List of Relation, the heaps among which get hints.
  */
 int64
 flush_local_buffers_of(List *relations)
 {
 	RelFileLocator *locators = palloc(list_length(relations) *
 									  sizeof(RelFileLocator));
+	RelFileLocator *heaps = palloc(list_length(relations) *
+								   sizeof(RelFileLocator));
 	int			n = 0;
+	int			nheaps = 0;
 	int64		written;
 	ListCell   *lc;
 
 	foreach(lc, relations)
-		locators[n++] = RelationFileLocator((Relation) lfirst(lc));
+	{
+		Relation	rel = lfirst(lc);
+
+		locators[n++] = RelationFileLocator(rel);
+		if (heap_takes_hints(rel))
+			heaps[nheaps++] = RelationFileLocator(rel);
+	}
 	qsort(locators, n, sizeof(RelFileLocator), compare_locators);
-	written = flush_local_buffers(locators, n);
+	qsort(heaps, nheaps, sizeof(RelFileLocator), compare_locators);
+	written = flush_local_buffers(locators, n, heaps, nheaps);
+	pfree(heaps);
 	pfree(locators);
 	return written;
 }

@@ -24,8 +24,12 @@ PG_FUNCTION_INFO_V1(pg_temp_flush_cost);
 Datum
 pg_flush_local_buffers(PG_FUNCTION_ARGS)
 {
+	RelFileLocator *heaps;
+	int			nheaps;
+
 	refuse_while_workers_read("pg_flush_local_buffers()");
-	PG_RETURN_INT64(flush_local_buffers(NULL, 0));
+	nheaps = session_heaps(&heaps);
+	PG_RETURN_INT64(flush_local_buffers(NULL, 0, heaps, nheaps));
 }
 
 /*

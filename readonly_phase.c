@@ -235,8 +235,8 @@ run_in_phase(List *relids, ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 }
 
 /*
- * Run the executor, in a phase for the tables of its flush nodes if it is
- * going to enter parallel mode (see ExecutePlan()).
+ * Run the executor on a plan that needs parallel mode, in a phase for the tables
+ * of its flush nodes if it is going to enter that mode (see ExecutePlan()).
  */
 void
 run_with_readonly_tables(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
@@ -244,7 +244,8 @@ run_with_readonly_tables(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	PlannedStmt *stmt = queryDesc->plannedstmt;
 	List	   *relids = NIL;
 
-	if (stmt->parallelModeNeeded && count == 0 && !queryDesc->already_executed)
+	Assert(stmt->parallelModeNeeded);
+	if (count == 0 && !queryDesc->already_executed)
 		relids = flushed_tables(stmt);
 
 	if (relids == NIL)

@@ -117,7 +117,7 @@ look_at_gather(Plan *gather, SecondLook *look)
 		TempFlushPlan info = temp_flush_plan(flush);
 
 		if (look->stats == NULL)
-			look->stats = localbuf_stats_collect();
+			look->stats = localbuf_stats_for_price();
 		look->parallel -= info.planned.cost;
 		look->planned_flush += info.planned.cost;
 		look->flush += flush_cost_of_tables(look->stats, info.relids).cost;
@@ -125,8 +125,8 @@ look_at_gather(Plan *gather, SecondLook *look)
 }
 
 /*
- * For ExecutorStart_hook: decide whether queryDesc runs with workers.  If not,
- * its plannedstmt becomes a copy, in the current memory context, whose
+ * For ExecutorStart_hook: decide whether queryDesc, whose plan needs parallel
+ * mode, runs with workers.  If not, its plannedstmt becomes a copy, in the current memory context, whose
  * parallelModeNeeded is false.
  */
 void
@@ -137,9 +137,7 @@ take_second_look(QueryDesc *queryDesc)
 	PlannedStmt *copy;
 	ListCell   *lc;
 
-	if (!stmt->parallelModeNeeded)
-		return;
-
+	Assert(stmt->parallelModeNeeded);
 	look.stmt = stmt;
 	foreach(lc, statement_gathers(stmt))
 		look_at_gather(lfirst(lc), &look);

@@ -372,7 +372,7 @@ leave_out_other_subplans(PlannedStmt *stmt)
 /*
  * In a worker, before its plan is initialized: BRIN, SP-GiST and bloom read a
  * page of their index as soon as a scan begins, and subplans begin theirs
- * before the plan that has the node.  Does nothing in the leader.
+ * before the plan that has the node.
  */
 void
 temp_flush_enter_worker(QueryDesc *queryDesc)
@@ -380,8 +380,10 @@ temp_flush_enter_worker(QueryDesc *queryDesc)
 	PlannedStmt *stmt = queryDesc->plannedstmt;
 	CustomScan *flush;
 
+	Assert(IsParallelWorker());
+
 	/* a statement that a function runs has another destination */
-	if (!IsParallelWorker() || queryDesc->dest->mydest != DestTupleQueue)
+	if (queryDesc->dest->mydest != DestTupleQueue)
 		return;
 	if (session_has_temp_tables())
 		leave_out_other_subplans(stmt);

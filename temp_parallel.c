@@ -10,7 +10,9 @@
  * node (temp_flush.c) writes the tables out and lets the workers in
  * (temp_worker.c).
  *
- * Every hook calls the one that was there before.
+ * Every hook calls the one that was there before.  Most statements of most
+ * sessions have nothing to do with temporary tables, so each hook finds out
+ * here, without a call, whether it has anything to do.
  *
  *-------------------------------------------------------------------------
  */
@@ -93,7 +95,8 @@ temp_parallel_planner(PLANNER_HOOK_ARGS)
 {
 	bool		consider_temp;
 
-	worker_refuse_query(parse);
+	if (IsParallelWorker())
+		worker_refuse_query(parse);
 
 	consider_temp = temp_parallel_enabled &&
 		session_has_temp_tables() &&
@@ -141,8 +144,8 @@ temp_parallel_create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 {
 	if (prev_create_upper_paths)
 		prev_create_upper_paths(root, stage, input_rel, output_rel, extra);
-	if (planning_temp_tables() && stage == UPPERREL_FINAL &&
-		output_rel->partial_pathlist != NIL)
+	if (stage == UPPERREL_FINAL && output_rel->partial_pathlist != NIL &&
+		planning_temp_tables())
 		charge_gather_of_setop(root);
 }
 
@@ -153,10 +156,13 @@ temp_parallel_create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 static void
 temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 {
-	worker_refuse_statement(queryDesc->plannedstmt->rtable);
-	temp_flush_enter_worker(queryDesc);
-
-	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
+	if (IsParallelWorker())
+	{
+		worker_refuse_statement(queryDesc->plannedstmt->rtable);
+		temp_flush_enter_worker(queryDesc);
+	}
+	else if (queryDesc->plannedstmt->parallelModeNeeded &&
+			 (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
 		take_second_look(queryDesc);
 
 	if (prev_ExecutorStart)
@@ -168,7 +174,12 @@ temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 static void
 temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 {
-	run_with_readonly_tables(prev_ExecutorRun, EXECUTOR_RUN_PASS);
+	if (queryDesc->plannedstmt->parallelModeNeeded)
+		run_with_readonly_tables(prev_ExecutorRun, EXECUTOR_RUN_PASS);
+	else if (prev_ExecutorRun)
+		prev_ExecutorRun(EXECUTOR_RUN_PASS);
+	else
+		standard_ExecutorRun(EXECUTOR_RUN_PASS);
 }
 
 /* ----------

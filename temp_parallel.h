@@ -41,6 +41,7 @@ typedef struct TempRelation
 	Oid			owner;
 	Oid			table;			/* that it hangs on; itself, if a table */
 	char		relkind;
+	Oid			relam;
 	bool		of_toast;		/* TOAST table, or that one's index */
 } TempRelation;
 
@@ -62,6 +63,7 @@ typedef struct LocalBufStats
 } LocalBufStats;
 
 extern LocalBufStats *localbuf_stats_collect(void);
+extern LocalBufStats *localbuf_stats_for_price(void);
 extern LocalBufCount *localbuf_stats_relation(LocalBufStats *stats,
 											  Relation rel);
 extern bool local_buffer_is_pinned(int i);
@@ -132,9 +134,27 @@ extern bool is_temp_flush(Plan *plan);
 extern void temp_flush_find_gathers(PlanState *root);
 extern TempFlushPlan temp_flush_plan(CustomScan *cscan);
 
+/* heap_hints.c: hint bits on pages that are about to be written */
+typedef struct KnownXid
+{
+	TransactionId xid;
+	uint16		hint;			/* what to set in t_infomask, if anything */
+} KnownXid;
+
+typedef struct KnownXids		/* zeroes: nothing is known */
+{
+	KnownXid	xmin;
+	KnownXid	xmax;
+} KnownXids;
+
+extern bool heap_takes_hints(Relation rel);
+extern int	session_heaps(RelFileLocator **heaps);
+extern void heap_set_hints(Page page, KnownXids *known);
+
 /* localbuf_flush.c: writing dirty local buffers */
 extern int	compare_locators(const void *a, const void *b);
-extern int64 flush_local_buffers(const RelFileLocator *locators, int nlocators);
+extern int64 flush_local_buffers(const RelFileLocator *locators, int nlocators,
+								 const RelFileLocator *heaps, int nheaps);
 extern int64 flush_local_buffers_of(List *relations);
 
 /* second_look.c: is the parallel plan still worth its flush? */

@@ -66,6 +66,7 @@ typedef Oid RelFileNumber;
 #define RelFileLocatorSpc(l)		((l).spcNode)
 #define RelFileLocatorDb(l)			((l).dbNode)
 #define DropRelationAllLocalBuffers(l)	DropRelFileNodeAllLocalBuffers(l)
+#define rd_firstRelfilelocatorSubid		rd_firstRelfilenodeSubid
 
 static inline RelFileLocator
 BufTagGetRelFileLocator(const BufferTag *tag)

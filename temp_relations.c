@@ -66,6 +66,7 @@ add_relation(HTAB *relations, HTAB *toast_owners, Form_pg_class form)
 	entry->relid = form->oid;
 	entry->owner = form->relowner;
 	entry->relkind = form->relkind;
+	entry->relam = form->relam;
 	entry->table = InvalidOid;
 	entry->of_toast = false;
 }

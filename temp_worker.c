@@ -100,7 +100,8 @@ worker_refuse_statement(List *rtable)
 {
 	ListCell   *lc;
 
-	if (!IsParallelWorker() || NLocBuffer == 0)
+	Assert(IsParallelWorker());
+	if (NLocBuffer == 0)
 		return;
 	foreach(lc, rtable)
 	{
@@ -133,6 +134,7 @@ refuse_query_walker(Node *node, void *context)
 void
 worker_refuse_query(Query *query)
 {
-	if (IsParallelWorker() && NLocBuffer > 0)
+	Assert(IsParallelWorker());
+	if (NLocBuffer > 0)
 		(void) refuse_query_walker((Node *) query, NULL);
 }

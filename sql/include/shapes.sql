@@ -6,7 +6,7 @@
 
 -- Runs a query with its temporary tables read by the workers alone, by workers
 -- and leader, and by core's plan, in this order, so that the workers meet the
--- pages as the last statement left them: dirty and without hint bits.
+-- pages as the last statement left them: dirty.
 --   flushed  a TempFlush node is below Gather (with and without the leader)
 --   shape    every plan line asked for is below Gather
 --   answers  the three results are equal, in their order if the query ends in

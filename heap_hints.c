@@ -1,0 +1,150 @@
+/*-------------------------------------------------------------------------
+ *
+ * heap_hints.c
+ *	  Hint bits on heap pages that are about to be written.
+ *
+ * A row that was just inserted does not say whether its transaction has
+ * committed.  The first reader finds out and notes it in the row, so that later
+ * readers need not.  Parallel workers each have a copy of the page of their own,
+ * which goes when they do: every one of them would find out again, for every
+ * row, at every query.  So the flush notes it for them, on pages that it writes
+ * anyway.
+ *
+ * The invariant: a bit is set only where HeapTupleSatisfiesMVCC() would set it
+ * in this session at this moment, and nothing else on the page is changed.  In
+ * particular nothing is said of a transaction that is not over, this one and its
+ * subtransactions included, nor of row locks.  A temporary relation is not
+ * WAL-logged, so that a commit record need not be on disk before its hint (see
+ * SetHintBits() in heapam_visibility.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "temp_parallel.h"
+
+#include "access/htup_details.h"
+#include "access/transam.h"
+#include "access/xact.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "storage/bufpage.h"
+#include "storage/procarray.h"
+#include "utils/hsearch.h"
+
+/* Is it a table, or a TOAST table, of the access method heap? */
+static bool
+is_heap(Oid relam, char relkind)
+{
+	return relam == HEAP_TABLE_AM_OID &&
+		(relkind == RELKIND_RELATION || relkind == RELKIND_TOASTVALUE);
+}
+
+/*
+ * Whether rel's main fork consists of heap pages that hints may be set on.
+ * False also if there is nothing to say about its rows, as the transaction that
+ * has made its file is still running.
+ */
+bool
+heap_takes_hints(Relation rel)
+{
+	return is_heap(rel->rd_rel->relam, rel->rd_rel->relkind) &&
+		rel->rd_createSubid == InvalidSubTransactionId &&
+		rel->rd_firstRelfilelocatorSubid == InvalidSubTransactionId;
+}
+
+/*
+ * All heaps of the session's temporary tables that hints may be set on.  Returns
+ * their number, and their locators in ascending order, in the current memory
+ * context.
+ */
+int
+session_heaps(RelFileLocator **heaps)
+{
+	HTAB	   *relations = session_temp_relations();
+	HASH_SEQ_STATUS seq;
+	TempRelation *relation;
+	int			n = 0;
+
+	*heaps = palloc((hash_get_num_entries(relations) + 1) *
+					sizeof(RelFileLocator));
+	hash_seq_init(&seq, relations);
+	while ((relation = hash_seq_search(&seq)) != NULL)
+	{
+		if (is_heap(relation->relam, relation->relkind))
+			(*heaps)[n++] = relation->locator;
+	}
+	qsort(*heaps, n, sizeof(RelFileLocator), compare_locators);
+	hash_destroy(relations);
+	return n;
+}
+
+/*
+ * Find out what a reader would note about xid now: committed, aborted, or
+ * nothing.
+ */
+static pg_noinline uint16
+look_up(TransactionId xid, uint16 committed, uint16 aborted)
+{
+	/* in the order of HeapTupleSatisfiesMVCC(), for its reasons */
+	if (TransactionIdIsCurrentTransactionId(xid) ||
+		TransactionIdIsInProgress(xid))
+		return 0;
+	return TransactionIdDidCommit(xid) ? committed : aborted;
+}
+
+/*
+ * The same, knowing what was found out last: rows that lie next to each other
+ * mostly are of the same transaction.
+ */
+static inline uint16
+hint_about(TransactionId xid, KnownXid *known, uint16 committed, uint16 aborted)
+{
+	if (xid != known->xid)
+	{
+		known->hint = look_up(xid, committed, aborted);
+		known->xid = xid;
+	}
+	return known->hint;
+}
+
+/*
+ * Set hints on the rows of page, a page of a heap's main fork.  known is zeroed
+ * before the first page of a flush, and passed on from page to page.
+ *
+ * The caller writes the page whether or not it has changed.  Raises what looking
+ * up a transaction raises, if its status cannot be read.
+ */
+void
+heap_set_hints(Page page, KnownXids *known)
+{
+	OffsetNumber maxoff = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+		HeapTupleHeader tuple;
+		uint16		mask;
+
+		if (!ItemIdIsNormal(lp))
+			continue;
+		tuple = (HeapTupleHeader) PageGetItem(page, lp);
+		mask = tuple->t_infomask;
+
+		if ((mask & (HEAP_XMIN_COMMITTED | HEAP_XMIN_INVALID |
+					 HEAP_MOVED)) == 0)
+			mask |= hint_about(HeapTupleHeaderGetRawXmin(tuple), &known->xmin,
+							   HEAP_XMIN_COMMITTED, HEAP_XMIN_INVALID);
+
+		/*
+		 * Most rows have never been deleted.  Of one whose insertion has not
+		 * committed, a reader does not ask.
+		 */
+		if ((mask & (HEAP_XMAX_INVALID | HEAP_XMAX_COMMITTED |
+					 HEAP_XMAX_IS_MULTI)) == 0 &&
+			(mask & HEAP_XMIN_COMMITTED) != 0 &&
+			!HEAP_XMAX_IS_LOCKED_ONLY(mask))
+			mask |= hint_about(HeapTupleHeaderGetRawXmax(tuple), &known->xmax,
+							   HEAP_XMAX_COMMITTED, HEAP_XMAX_INVALID);
+
+		tuple->t_infomask = mask;
+	}
+}

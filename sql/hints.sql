@@ -1,0 +1,161 @@
+--
+-- Hints on the pages that a flush writes: it notes in the rows which of their
+-- transactions have committed or aborted, so that not every worker has to find
+-- out. It must set no bit that a reader of the page would not set.
+--
+CREATE EXTENSION temp_parallel;
+CREATE EXTENSION pageinspect;
+SET max_parallel_workers_per_gather = 0;
+
+-- The hints of the rows on page 0 of a table.
+CREATE FUNCTION hints(rel text) RETURNS TABLE (lp int, xmin text, xmax text)
+LANGUAGE sql AS $$
+	SELECT lp,
+		   CASE t_infomask & x'0300'::int
+				WHEN 0 THEN '' WHEN x'0100'::int THEN 'committed'
+				WHEN x'0200'::int THEN 'aborted' ELSE 'frozen' END,
+		   concat_ws(' ',
+					 CASE WHEN t_infomask & x'1000'::int <> 0 THEN 'multixact' END,
+					 CASE WHEN t_infomask & x'0080'::int <> 0 THEN 'lock' END,
+					 CASE t_infomask & x'0c00'::int
+						  WHEN 0 THEN NULL WHEN x'0400'::int THEN 'committed'
+						  WHEN x'0800'::int THEN 'none' ELSE 'both' END)
+	FROM heap_page_items(get_raw_page(rel, 0)) WHERE lp_flags = 1;
+$$;
+
+-- The same rows four times.
+\set t flushed
+\i sql/include/hint_rows.sql
+\set t flushed_with_all
+\i sql/include/hint_rows.sql
+\set t flushed_for_workers
+\i sql/include/hint_rows.sql
+\set t core
+\i sql/include/hint_rows.sql
+
+-- Before: nothing but what the changes themselves came across.
+SELECT * FROM hints('core');
+
+-- The server's own reader knows most, and says nothing of locks and multixacts.
+SELECT count(*) FROM core;
+SELECT * FROM hints('core');
+
+-- The flush sets the same, of a table and of the whole pool.
+SELECT pg_flush_local_buffers('flushed') > 0 AS written;
+SELECT count(*) AS differ FROM hints('flushed') f JOIN hints('core') c USING (lp)
+ WHERE (f.xmin, f.xmax) IS DISTINCT FROM (c.xmin, c.xmax);
+
+-- So does the one before workers start, when they are to read the table.
+ALTER TABLE flushed_for_workers SET (parallel_workers = 2);
+SET max_parallel_workers_per_gather = 2;
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET temp_parallel.write_temp_page_cost = 0;
+SET temp_parallel.buffer_scan_cost = 0;
+SET cpu_tuple_cost = 10;
+SET parallel_leader_participation = off;
+EXPLAIN (COSTS OFF) SELECT count(*), sum(id), sum(v) FROM flushed_for_workers;
+SELECT count(*), sum(id), sum(v) FROM flushed_for_workers;
+SELECT count(*) AS differ FROM hints('flushed_for_workers') f JOIN hints('core') c USING (lp)
+ WHERE (f.xmin, f.xmax) IS DISTINCT FROM (c.xmin, c.xmax);
+RESET ALL;
+SET max_parallel_workers_per_gather = 0;
+
+SELECT pg_flush_local_buffers() > 0 AS written;
+SELECT count(*) AS differ FROM hints('flushed_with_all') f JOIN hints('core') c USING (lp)
+ WHERE (f.xmin, f.xmax) IS DISTINCT FROM (c.xmin, c.xmax);
+
+-- What is on disk is this, with a checksum to it, and a reader has nothing to
+-- add: he leaves the pages clean.
+SELECT buffers_skipped FROM pg_evict_local_buffers();
+SELECT count(*), sum(id), sum(v) FROM core;
+SELECT count(*), sum(id), sum(v) FROM flushed;
+SELECT count(*), sum(id), sum(v) FROM flushed_for_workers;
+SELECT count(*), sum(id), sum(v) FROM flushed_with_all;
+SELECT pg_dirty_local_buffers() AS dirty;
+
+-- Nothing is said of a transaction that is not over, nor of its savepoints, but
+-- for those that are rolled back.
+CREATE TEMP TABLE t (id int, v int);
+INSERT INTO t VALUES (1, 0), (2, 0), (3, 0);
+BEGIN;
+INSERT INTO t VALUES (4, 0);
+SAVEPOINT a;
+INSERT INTO t VALUES (5, 0);
+DELETE FROM t WHERE ctid = '(0,1)';
+SAVEPOINT b;
+INSERT INTO t VALUES (6, 0);
+DELETE FROM t WHERE ctid = '(0,2)';
+ROLLBACK TO b;
+SAVEPOINT c;
+INSERT INTO t VALUES (7, 0);
+DELETE FROM t WHERE ctid = '(0,3)';
+SELECT pg_flush_local_buffers() > 0 AS written;
+SELECT * FROM hints('t');
+SELECT array_agg(id) FROM t;
+ROLLBACK TO a;
+SELECT array_agg(id) FROM t;
+ROLLBACK;
+SELECT array_agg(id) FROM t;
+
+-- A cursor that was opened before sees what it saw.
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM t;
+FETCH 1 FROM c;
+DELETE FROM t WHERE ctid = '(0,2)';
+INSERT INTO t VALUES (8, 0);
+SELECT pg_flush_local_buffers() > 0 AS written;
+FETCH ALL FROM c;
+COMMIT;
+SELECT array_agg(id) FROM t;
+
+-- A file that the running transaction has made has no row of any other.
+BEGIN;
+CREATE TEMP TABLE new AS SELECT 1 AS id;
+TRUNCATE t;
+INSERT INTO t VALUES (1, 0);
+SELECT pg_flush_local_buffers() > 0 AS written;
+SELECT * FROM hints('new');
+SELECT * FROM hints('t');
+COMMIT;
+SELECT id FROM new;
+SELECT id FROM t;
+
+-- TOAST tables are heaps too.
+CREATE TEMP TABLE toasted (big text);
+ALTER TABLE toasted ALTER big SET STORAGE EXTERNAL;
+INSERT INTO toasted VALUES (repeat('x', 4000));
+SELECT pg_flush_local_buffers('toasted') > 0 AS written;
+SELECT DISTINCT h.xmin
+FROM pg_class c, hints(c.reltoastrelid::regclass::text) h WHERE c.oid = 'toasted'::regclass;
+
+-- Indexes and sequences are not: the flush leaves their pages as they are, as it
+-- does those of other access methods.
+CREATE TEMP TABLE indexed (id serial PRIMARY KEY, k int);
+INSERT INTO indexed (k) SELECT i % 10 FROM generate_series(1, 1000) i;
+CREATE INDEX indexed_hash ON indexed USING hash (k);
+CREATE ACCESS METHOD regress_temp_parallel_heap TYPE TABLE HANDLER heap_tableam_handler;
+CREATE TEMP TABLE other USING regress_temp_parallel_heap AS SELECT 1 AS id;
+CREATE TEMP TABLE pages AS
+SELECT c.oid::regclass AS rel, block, get_raw_page(c.oid::regclass::text, block::int) AS page
+FROM pg_class c, generate_series(0, pg_relation_size(c.oid) / current_setting('block_size')::int - 1) block
+WHERE c.oid IN ('indexed_pkey'::regclass, 'indexed_hash'::regclass, 'indexed_id_seq'::regclass, 'other'::regclass);
+SELECT pg_flush_local_buffers() > 0 AS written;
+-- but for the checksum
+SELECT rel, bool_and(substring(page, 11) = substring(get_raw_page(rel::text, block::int), 11)) AS as_it_was
+FROM pages GROUP BY rel ORDER BY rel::text;
+
+-- A page that nobody has changed is not written for its hints.
+SELECT pg_flush_local_buffers() >= 0 AS clean;
+CREATE TEMP TABLE evicted AS SELECT 1 AS id;
+SELECT buffers_evicted, buffers_flushed FROM pg_evict_local_buffers('evicted');
+SELECT * FROM hints('evicted');
+SELECT pg_flush_local_buffers('evicted') AS written;
+SELECT * FROM hints('evicted');
+
+DROP TABLE flushed, flushed_with_all, flushed_for_workers, core, t, new, toasted, indexed, other, pages, evicted;
+DROP ACCESS METHOD regress_temp_parallel_heap;
+DROP FUNCTION hints;
+DROP EXTENSION pageinspect;
+DROP EXTENSION temp_parallel;

@@ -1,0 +1,75 @@
+# The memory of a parallel worker: its local buffers, temp_parallel.worker_temp_buffers,
+# and at most 5 MB besides, whatever temp_buffers the session has. A worker whose
+# pool had the session's size would take 10 MB for the headers of 1 GB alone, at
+# every launch.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+plan skip_all => 'only Linux says what memory a process has to itself'
+  unless -r '/proc/self/smaps_rollup';
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init;
+$node->append_conf('postgresql.conf', qq{
+session_preload_libraries = 'temp_parallel'
+max_worker_processes = 8
+max_parallel_workers = 8
+});
+$node->start;
+
+# What the process that runs it has to itself, in kB.
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION private_kb() RETURNS int LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
+		SELECT sum(m[1]::int)::int
+		FROM regexp_matches(pg_read_file('/proc/self/smaps_rollup'), 'Private_\w+: +(\d+) kB', 'g') m
+	$$;
+});
+
+# Only workers run these, and each asks at every 1000th row.
+my $setup = q{
+	SET parallel_leader_participation = off;
+	SET max_parallel_workers_per_gather = 2;
+	SET min_parallel_table_scan_size = 0;
+	SET min_parallel_index_scan_size = 0;
+	SET parallel_setup_cost = 0;
+	SET parallel_tuple_cost = 0;
+	SET temp_parallel.write_temp_page_cost = 0;
+	SET temp_parallel.buffer_scan_cost = 0;
+	CREATE TEMP TABLE t AS SELECT i AS id, repeat('x', 900) AS pad FROM generate_series(1, 40000) i;
+	CREATE INDEX ON t (id);
+	ANALYZE t;
+};
+my $asks = 'count(*), max(length(pad)), max(CASE WHEN id % 1000 = 0 THEN private_kb() END)';
+my %queries = (
+	'sequential scan' => "SELECT $asks FROM t",
+	'index scan' => "SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT $asks FROM t WHERE id > 0",
+);
+
+for my $session_buffers ('8MB', '1GB')
+{
+	for my $worker_kb (800, 8192)
+	{
+		for my $name (sort keys %queries)
+		{
+			my $answer = $node->safe_psql('postgres', qq{
+				SET temp_buffers = '$session_buffers';
+				$setup
+				SET temp_parallel.worker_temp_buffers = '${worker_kb}kB';
+				$queries{$name}});
+			my ($count, $length, $kb) = split /\|/, $answer;
+			my $case = "$name, temp_buffers $session_buffers, worker_temp_buffers $worker_kb kB";
+
+			is("$count $length", '40000 900', "$case: answer");
+			cmp_ok($kb, '<=', $worker_kb + 5 * 1024, "$case: memory of a worker");
+			note "$case: $kb kB";
+		}
+	}
+}
+
+$node->stop;
+done_testing();
