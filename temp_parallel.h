@@ -141,6 +141,7 @@ extern void readonly_end_in_worker(List *relations);
 extern void readonly_relcache_callback(Datum arg, Oid relid);
 
 /* readonly_heap.c: heap's access method, leaving nothing behind */
+extern void readonly_heap_init(void);
 extern const TableAmRoutine *readonly_heap_routine(void);
 
 /* temp_worker.c: a worker's entrance to local buffers */
