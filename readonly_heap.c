@@ -615,9 +615,11 @@ readonly_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
  */
 
 /*
- * Core refuses most statements that write in parallel mode before they come
- * this far.  This refuses the rest: a row that a function locks or a C
- * function inserts while workers read the file.
+ * Core refuses statements that write in parallel mode before they come this
+ * far, and heap_update() and heap_delete() refuse by themselves.  This refuses
+ * the rest: a row that SELECT FOR UPDATE in a function locks, or that a C
+ * function inserts, while workers read the file.  (A speculative insertion has
+ * an INSERT ON CONFLICT around it.)
  */
 static void
 refuse_write(Relation rel)
@@ -659,30 +661,50 @@ readonly_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 }
 
 /*
+ * Fill the routine; called once, when the module is loaded.
+ *
+ * A build with TEMP_PARALLEL_UNGUARDED defined as IN_LEADER or IN_WORKERS,
+ * loaded by LOAD, keeps heap's own callbacks there.  It is for nothing but to
+ * show that t/045_torn_pages.pl can fail.
+ */
+void
+readonly_heap_init(void)
+{
+	heap = GetHeapamTableAmRoutine();
+	readonly_routine = *heap;
+
+#ifdef TEMP_PARALLEL_UNGUARDED
+#define IN_LEADER	(!IsParallelWorker())
+#define IN_WORKERS	IsParallelWorker()
+	if (!IsParallelWorker())
+		ereport(WARNING,
+				(errmsg("temp_parallel was built with TEMP_PARALLEL_UNGUARDED and gives wrong answers")));
+	if (TEMP_PARALLEL_UNGUARDED)
+		return;
+#endif
+
+	readonly_routine.scan_getnextslot = readonly_getnextslot;
+	readonly_routine.scan_getnextslot_tidrange = readonly_getnextslot_tidrange;
+	readonly_routine.scan_sample_next_block = readonly_sample_next_block;
+	readonly_routine.scan_sample_next_tuple = readonly_sample_next_tuple;
+#ifdef BITMAP_SCANS_STREAM
+	readonly_routine.scan_bitmap_next_tuple = readonly_bitmap_next_tuple;
+#else
+	readonly_routine.scan_bitmap_next_block = readonly_bitmap_next_block;
+#endif
+	readonly_routine.index_fetch_tuple = readonly_index_fetch_tuple;
+	readonly_routine.tuple_fetch_row_version = readonly_fetch_row_version;
+	readonly_routine.tuple_insert = readonly_tuple_insert;
+	readonly_routine.multi_insert = readonly_multi_insert;
+	readonly_routine.tuple_lock = readonly_tuple_lock;
+}
+
+/*
  * The routine to put into the descriptor of a heap relation.  Static; heap's
  * callbacks outside parallel mode.
  */
 const TableAmRoutine *
 readonly_heap_routine(void)
 {
-	if (heap == NULL)
-	{
-		heap = GetHeapamTableAmRoutine();
-		readonly_routine = *heap;
-		readonly_routine.scan_getnextslot = readonly_getnextslot;
-		readonly_routine.scan_getnextslot_tidrange = readonly_getnextslot_tidrange;
-		readonly_routine.scan_sample_next_block = readonly_sample_next_block;
-		readonly_routine.scan_sample_next_tuple = readonly_sample_next_tuple;
-#ifdef BITMAP_SCANS_STREAM
-		readonly_routine.scan_bitmap_next_tuple = readonly_bitmap_next_tuple;
-#else
-		readonly_routine.scan_bitmap_next_block = readonly_bitmap_next_block;
-#endif
-		readonly_routine.index_fetch_tuple = readonly_index_fetch_tuple;
-		readonly_routine.tuple_fetch_row_version = readonly_fetch_row_version;
-		readonly_routine.tuple_insert = readonly_tuple_insert;
-		readonly_routine.multi_insert = readonly_multi_insert;
-		readonly_routine.tuple_lock = readonly_tuple_lock;
-	}
 	return &readonly_routine;
 }

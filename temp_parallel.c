@@ -225,6 +225,7 @@ _PG_init(void)
 {
 	define_settings();
 	temp_flush_register();
+	readonly_heap_init();
 	CacheRegisterRelcacheCallback(readonly_relcache_callback, (Datum) 0);
 
 	prev_planner = planner_hook;

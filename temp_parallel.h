@@ -169,6 +169,7 @@ extern void readonly_end_in_worker(List *relations);
 extern void readonly_relcache_callback(Datum arg, Oid relid);
 
 /* readonly_heap.c: heap's access method, leaving nothing behind */
+extern void readonly_heap_init(void);
 extern const TableAmRoutine *readonly_heap_routine(void);
 
 /* readonly_index.c: the same for indexes */

@@ -1,0 +1,236 @@
+# Nobody writes a page while workers read it.
+#
+# The danger has two forms. A worker that evicts a page on which it has set
+# hints writes to a file of its own, which does not exist: an error. The leader
+# writes such a page into the very file that workers are reading, and a worker
+# that reads at that moment gets half of the old page and half of the new one:
+# with checksums an error, without them a wrong answer.
+#
+# A stress that finds neither could be too weak to find them, so it runs three
+# times, for each way to read: with a module whose workers read by heap's own
+# callbacks, where a file must be missed; with one whose leader does, where pages
+# must get torn, TORN_ROUNDS times (default 3); and with the module as it is,
+# which must pass five times as many queries as the worst of these rounds took
+# to fail, and at least TORN_QUERIES (default 20).
+#
+# What makes a torn page likely:
+# - The smallest pools there are, so that pages are evicted at once.
+# - A driving table with several rows for each range of the stressed one, in
+#   blocks of their own: these are handed out one by one, so leader and workers
+#   are always in the same few ranges.
+# - Before each query an update of every row: everywhere are row versions
+#   without hints, and dead ones that pruning removes.
+# - A tablespace on a tmpfs, which copies a page of ours in two steps. ext4 copies
+#   it in one; torn pages are some ten times rarer there. TORN_DIR names another
+#   directory to try that.
+#
+# Queries to the first torn page, median and worst of seven rounds, on two cores
+# with a load of 15 to 20 (TORN_ROUNDS=7, Linux 6.18):
+#
+#                     15       17       18
+#   index scan        1, 2     1, 1     4, 5
+#   bitmap heap scan  1, 2     1, 3     1, 3
+#   seq scan          2, 4     2, 4     2, 5
+
+use strict;
+use warnings;
+
+use File::Basename;
+use File::Temp;
+use lib dirname(__FILE__);
+use Build qw(build);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $rounds = $ENV{TORN_ROUNDS} || 3;
+my $enough = $ENV{TORN_QUERIES} || 20;
+my $parent = $ENV{TORN_DIR} || '/dev/shm';
+my $patience = 500;    # queries in which the unguarded leader must have failed
+
+# One file differs, so object files of the module are used if they are there.
+my $top = dirname(__FILE__) . '/..';
+my @files = grep { !/readonly_heap\.o$/ } glob("$top/*.[cho] $top/*.control $top/*.sql $top/Makefile");
+my %library = (guarded => 'temp_parallel');
+$library{$_} = build('temp_parallel', \@files,
+	'PG_CPPFLAGS=-DTEMP_PARALLEL_UNGUARDED=IN_' . uc($_))
+  foreach qw(leader workers);
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init(extra => ['--data-checksums']);
+$node->append_conf(
+	'postgresql.conf', qq{
+max_worker_processes = 16
+max_parallel_workers = 8
+autovacuum = off
+log_min_messages = fatal
+});
+$node->start;
+
+die "\"$parent\" is not a directory to write to\n" unless -d $parent && -w $parent;
+my $memory = File::Temp->newdir('temp_parallel.XXXXXX', DIR => $parent);
+$node->safe_psql('postgres', "CREATE TABLESPACE memory LOCATION '$memory'");
+
+$node->safe_psql('postgres', q{
+-- Update and query in turn until something goes wrong, but no more than so many
+-- times. The answer is known from the number of updates.
+CREATE PROCEDURE stress(query text, at_most int, OUT queries int, OUT failure text)
+LANGUAGE plpgsql AS $$
+DECLARE
+	touched bigint;
+	n bigint;
+	total bigint;
+BEGIN
+	SET temp_parallel.enabled = off;
+	UPDATE t SET k = 0;
+	EXECUTE query INTO touched;
+	SET temp_parallel.enabled = on;
+	queries := 0;
+	WHILE failure IS NULL AND queries < at_most LOOP
+		UPDATE t SET k = k + 1;
+		COMMIT;
+		queries := queries + 1;
+		BEGIN
+			EXECUTE query INTO n, total;
+			IF n <> touched OR total <> touched * queries THEN
+				failure := format('wrong answer %s %s instead of %s %s',
+								  n, total, touched, touched * queries);
+			END IF;
+		EXCEPTION WHEN OTHERS THEN
+			failure := SQLERRM;
+		END;
+		COMMIT;
+	END LOOP;
+END $$;
+
+-- Pages that one execution has written after the flush; NULL without workers.
+CREATE FUNCTION written(query text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ' || query INTO plan;
+	RETURN (plan->0->'Plan'->>'Local Written Blocks')::int -
+		(jsonb_path_query_first(plan, 'strict $.** ? (@."Custom Plan Provider" == "TempFlush")')
+			->>'Flush Written Buffers')::int;
+END $$;
+});
+
+# 1200 pages of rows, of which each eight neighbours in the driving table want
+# the same 300.
+my $setup = q{
+SET client_min_messages = error;
+SET temp_tablespaces = memory;
+SET temp_buffers = 100;
+SET temp_parallel.worker_temp_buffers = 100;
+SET temp_parallel.write_temp_page_cost = 0;
+SET temp_parallel.buffer_scan_cost = 0;
+SET max_parallel_workers_per_gather = 4;
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 10;
+SET parallel_tuple_cost = 0;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_material = off;
+SET enable_indexonlyscan = off;
+
+CREATE TEMP TABLE t (id int, k int, pad text) WITH (fillfactor = 45, parallel_workers = 0);
+INSERT INTO t SELECT g, 0, repeat('x', 300) FROM generate_series(0, 11999) g;
+CREATE INDEX t_id ON t (id);
+CREATE TEMP TABLE driving (x int, pad text) WITH (parallel_workers = 4);
+ALTER TABLE driving ALTER pad SET STORAGE PLAIN;
+INSERT INTO driving SELECT g, repeat('x', 7000) FROM generate_series(0, 55) g;
+ANALYZE t, driving;
+};
+
+# A page at a time, several with one call from a stream (from 17 and 18 on), and
+# the whole table again and again.
+my $ranges = 'SELECT count(*), sum(k) FROM driving JOIN t ON id BETWEEN x / 8 * 1500 AND x / 8 * 1500 + 3000';
+my @ways = (
+	[ 'index scan', 'SET enable_seqscan = on; SET enable_bitmapscan = off;', $ranges ],
+	[ 'bitmap heap scan', 'SET enable_indexscan = off;', $ranges ],
+	[ 'seq scan', 'SET enable_indexscan = off; SET enable_bitmapscan = off;',
+		'SELECT count(*), sum(k) FROM driving JOIN t ON x < 16 AND id > -x' ]);
+
+# Run SQL commands in a new session with one of the libraries; the last line of
+# what they return, as fields.
+sub session
+{
+	my ($library, $settings, $commands) = @_;
+	my $script = "LOAD '$library{$library}'; $setup $settings $commands";
+
+	# no error, message or timeout is lost: the script must run to its end
+	my $out = $node->safe_psql('postgres', $script,
+		timeout => 4 * $PostgreSQL::Test::Utils::timeout_default);
+	return split(/\|/, (split(/\n/, $out))[-1], -1);
+}
+
+sub stress
+{
+	my ($library, $way, $at_most) = @_;
+	my ($name, $settings, $query) = @$way;
+
+	return session($library, $settings, "CALL stress('$query', $at_most, NULL, NULL);");
+}
+
+# An unguarded module cannot be taken for the real one.
+foreach my $name (sort keys %library)
+{
+	my ($out, $err);
+
+	$node->psql('postgres', "LOAD '$library{$name}'", stderr => \$err);
+	if ($name eq 'guarded')
+	{
+		is($err, '', 'the module loads silently');
+	}
+	else
+	{
+		like($err, qr/WARNING: .*TEMP_PARALLEL_UNGUARDED/,
+			"unguarded $name: the module warns when it is loaded");
+	}
+}
+
+foreach my $way (@ways)
+{
+	my ($name, $settings, $query) = @$way;
+
+	# The invariant itself. The plan is the one that is meant, and it is
+	# parallel: otherwise there is no count.
+	my $explain = "$settings EXPLAIN (COSTS OFF) $query";
+	my $plan = $node->safe_psql('postgres', "LOAD 'temp_parallel'; $setup $explain");
+	like($plan, qr/Gather.*Parallel Seq Scan on driving.*\b$name( using t_id)? on t\b/si,
+		"$name: the plan");
+	my $count = "UPDATE t SET k = k; SELECT written('$query');";
+	is((session('guarded', $settings, $count))[0],
+		0, "$name: nothing is written after the flush");
+	# alone, lest a worker meets a torn page now
+	cmp_ok((session('leader', "$settings SET max_parallel_workers = 0;", $count))[0],
+		'>', 0, "$name, unguarded leader: pages are written after the flush");
+
+	# What the loss of it leads to.
+	my ($queries, $failure) = stress('workers', $way, $patience);
+	like($failure, qr/could not open file ".*\/t\d+_\d+"/,
+		"$name, unguarded workers: a file that does not exist ($queries queries)");
+
+	my @took;
+	foreach my $round (1 .. $rounds)
+	{
+		($queries, $failure) = stress('leader', $way, $patience);
+		like($failure, qr/invalid page in block \d+ of relation|wrong answer/,
+			"$name, unguarded leader: a torn page ($queries queries)");
+		push @took, $queries;
+	}
+	@took = sort { $a <=> $b } @took;
+
+	# And that it holds.
+	my $needed = $enough > 5 * $took[-1] ? $enough : 5 * $took[-1];
+	($queries, $failure) = stress('guarded', $way, $needed);
+	is($failure, '', "$name: no failure in $queries queries");
+	is($queries, $needed, "$name: all of them have run");
+	note("unguarded leader: median $took[$#took / 2] queries to failure, most $took[-1]");
+}
+
+$node->stop;
+ok( slurp_file($node->logfile) !~ /TRAP:|PANIC:|terminated by signal/,
+	'no crash or failed assertion in the log');
+
+done_testing();
