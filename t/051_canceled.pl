@@ -214,5 +214,5 @@ cmp_ok($moment{$_} || 0, '>', 0, "statements were cancelled $_")
 
 $other->quit;
 nothing_left($node, 'after the sessions');
-log_is_clean($node);
+log_is_clean($node, $from_core);
 done_testing();
