@@ -19,7 +19,7 @@
  * The invariant: a descriptor carries a read-only routine if and only if a
  * phase lists it; readonly_attach(), readonly_attach_indexes() and
  * readonly_detach() are the only ones to change either, the last on every way
- * out.
+ * out but the end of the process.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,6 +30,7 @@
 #include "executor/execdesc.h"
 #include "executor/executor.h"
 #include "nodes/pg_list.h"
+#include "storage/ipc.h"
 
 typedef struct ReadonlyIndex
 {
@@ -161,6 +162,15 @@ table_is_readonly(Oid relid)
 void
 readonly_relcache_callback(Datum arg, Oid relid)
 {
+	/*
+	 * A session that is terminated within a phase leaves it without
+	 * readonly_detach(): FATAL does not come by PG_FINALLY().  It then aborts
+	 * its transaction, to which the lists belong, and drops its temporary
+	 * tables, which leads here.  Nothing is read any more.
+	 */
+	if (proc_exit_inprogress)
+		phases = NULL;
+
 	for (ReadonlyPhase *phase = phases; phase != NULL; phase = phase->outer)
 	{
 		ListCell   *lc;

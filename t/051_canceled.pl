@@ -1,0 +1,225 @@
+# Statements that are cancelled, at random moments: by pg_cancel_backend(), by
+# statement_timeout and by lock_timeout; while they are planned, while the flush
+# writes, while workers are launched and while they scan; outside a transaction,
+# and with a subtransaction, a cursor or a loop of PL/pgSQL around them.
+#
+# After each one the session goes on, and its table must be what a permanent
+# table with the same history is. Broken, this would lose the pages that a
+# cancelled flush did not come to, leave the read-only routine in the table's
+# descriptor, or leave pins and workers behind.
+#
+# FAULT_ROUNDS in the environment: how many statements per size of the pool.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use TempParallel;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $rounds = $ENV{FAULT_ROUNDS} || 70;
+
+seed_moments();
+my $node = fault_server('main');
+my $other = fault_session($node);
+
+# The statements, of the table @.
+my %statements = (
+	'sequential scan' =>
+	  'SELECT count(*), sum(v), sum(length(big)) FROM @',
+	'hash join' =>
+	  'SELECT count(*), sum(a.v) FROM @ a JOIN @ b USING (id)',
+	'index scan' =>
+	  'SELECT count(*), sum(length(big)) FROM @ WHERE k IN (0, 5) AND id > 0',
+	'sort' =>
+	  'SELECT id, v FROM @ ORDER BY v DESC, id LIMIT 5',
+	'rescans' =>
+	  'SELECT x, n FROM (VALUES (1), (2), (3)) y (x), LATERAL (SELECT count(*) AS n FROM @ HAVING count(*) > x) z',
+	# most of its time is planning
+	'many joins' =>
+	  'SELECT count(*) FROM '
+	  . join(' JOIN ', map { '@ ' . ($_ eq 'a' ? $_ : "$_ USING (id)") } 'a' .. 'h')
+	  . ' WHERE a.id < 300',
+	# most of its time is the flush: of all pages of pusher, see below
+	'large flush' =>
+	  'SELECT count(*) FROM @ JOIN pusher ON pusher.g = @.id',
+	# subtransactions, and a parallel statement in each
+	'loop' => q{SELECT loop('@')});
+my @statements = (sort(keys %statements), ('large flush') x 3);
+
+$other->safe(q{
+CREATE FUNCTION loop(tab text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	n bigint := 0;
+	one bigint;
+BEGIN
+	FOR i IN 1 .. 4 LOOP
+		BEGIN
+			EXECUTE format('SELECT sum(v) / %s FROM %I', i - 2, tab) INTO one;
+			n := n + one;
+		EXCEPTION WHEN division_by_zero THEN
+			n := n + 1;
+		END;
+	END LOOP;
+	RETURN n;
+END $$;
+});
+
+# What is around the statement, if not nothing: it runs in savepoint a.
+my %around = (
+	nothing => undef,
+	subtransaction => {
+		before => q{SELECT FROM on_both('UPDATE @ SET v = v + 3 WHERE id % 9 = 1');
+			SAVEPOINT a;
+			SELECT FROM on_both('UPDATE @ SET v = 0, big = NULL WHERE id % 9 = 2');},
+		after => 'COMMIT;'
+	},
+	'subtransaction, rolled back' => {
+		before => q{SELECT FROM on_both('UPDATE @ SET v = v + 3 WHERE id % 9 = 1');
+			SAVEPOINT a;
+			SELECT FROM on_both('DELETE FROM @ WHERE id % 9 = 2');},
+		after => 'ROLLBACK;'
+	},
+	# opened before rows are changed, and read to its end after the fault
+	cursor => {
+		all => 'SELECT id, v FROM p;',
+		before => q{DECLARE c CURSOR FOR SELECT id, v FROM t;
+			FETCH 333 FROM c;
+			SELECT FROM on_both('UPDATE @ SET v = -1 WHERE id % 5 = 0');
+			SAVEPOINT a;},
+		rest => 'FETCH ALL FROM c;',
+		after => 'ROLLBACK;'
+	});
+my @around = sort keys %around;
+
+my %moment;		# how many statements were cancelled when
+my %duration;	# of each statement that was not, in seconds
+
+sub dirty { return $_[0]->safe('SELECT pg_dirty_local_buffers();'); }
+
+# The rows among the output of several commands, sorted.
+sub rows { return join("\n", sort grep { /\|/ } split /\n/, $_[0]); }
+
+# For commands that a short statement_timeout may hit, too.
+sub insist
+{
+	my ($s, $sql) = @_;
+	my $err;
+
+	foreach (1 .. 100)
+	{
+		(undef, $err) = $s->query($sql);
+		return if $err !~ /statement timeout/;
+	}
+	die "failed: $sql\n$err";
+}
+
+# Run statement $sql and have it cancelled by $means after $seconds. Returns its
+# answer, or undef if it was cancelled.
+sub cancel_after
+{
+	my ($s, $sql, $means, $seconds) = @_;
+	my ($out, $err);
+
+	if ($means eq 'statement_timeout')
+	{
+		my $ms = 1 + int(1000 * $seconds);
+		$s->safe("SET statement_timeout = $ms;");
+		($out, $err) = $s->query($sql);
+	}
+	else
+	{
+		$other->begin("SELECT pg_cancel_backend(pid) FROM (SELECT $s->{pid} AS pid, pg_sleep($seconds) OFFSET 0) s;");
+		($out, $err) = $s->query($sql);
+		$other->end;
+	}
+	return $out if $err eq '';
+	return undef
+	  if $err =~ /\A\S*\s*ERROR:  canceling statement due to (statement timeout|user request)\n(CONTEXT:.*)?\z/s;
+	die "$sql\n$err";
+}
+
+# One statement that is cancelled, or not if it is faster; rather early than late,
+# as the flush is at the beginning. True if all is well.
+sub fault
+{
+	my ($s, $n, $statement, $around, $means) = @_;
+	my $tx = $around{$around};
+	my @wrong;
+	my $expect = sub {
+		push @wrong, "$_[0]: $_[1] instead of $_[2]" if $_[1] ne $_[2];
+		return;
+	};
+	my ($of_t, $of_p) = map { (my $sql = $statements{$statement}) =~ s/@/$_/g; "$sql;" } 't', 'p';
+	my ($all, $fetched) = ('', '');
+
+	change($s, $n);
+	if ($tx)
+	{
+		$s->safe('BEGIN;');
+		$all = rows($s->safe($tx->{all})) if $tx->{all};
+		$fetched = $s->safe($tx->{before});
+	}
+	my $expected = $s->safe($of_p);
+	$s->safe(q{SELECT pg_read_temp_relation('pusher'); SELECT pg_temp_buffers_dirty('pusher');})
+	  if $statement eq 'large flush';
+	my $before = dirty($s);
+	my $start = time;
+	my $answer = cancel_after($s, $of_t, $means, ($duration{$statement} || 0.05) * rand() ** 2);
+	my $duration = time - $start;
+
+	insist($s, $tx ? 'ROLLBACK TO a;' : 'SET statement_timeout = 0;');
+	my $dirty = dirty($s);
+	if (defined $answer)
+	{
+		$expect->('answer', $answer, $expected);
+		$duration{$statement} = $duration;
+		$moment{'not in time'}++;
+	}
+	else
+	{
+		$moment{  $dirty == 0 ? 'after the flush'
+				: $dirty < $before ? 'during the flush'
+				: 'before the flush' }++;
+	}
+	if ($tx)
+	{
+		$expect->('cursor', rows("$fetched\n" . $s->safe($tx->{rest})), $all) if $all;
+		$expect->('data', $s->safe(q{SELECT same_data('{off}');}), 'same');
+		$s->safe($tx->{after});
+	}
+	diag("round $n, $statement, $around, $means: $_") foreach @wrong;
+	# the whole examination takes longer than ten statements
+	return sound($s, $n, $n % 4 != 0) && !@wrong;
+}
+
+foreach my $pool ('800kB', '4MB', '32MB')
+{
+	my $s = fault_session($node, $pool);
+	my $good = 0;
+
+	make_tables($s);
+	foreach my $n (1 .. $rounds)
+	{
+		$good += fault($s, $n,
+			$statements[ rand @statements ], $around[ rand @around ],
+			(qw(statement_timeout pg_cancel_backend))[ rand 2 ]);
+		$s->safe('VACUUM t; VACUUM p;') if $n % 20 == 0;
+	}
+	is($good, $rounds, "temp_buffers = $pool: nothing lost or left behind by $rounds statements");
+	$s->quit;
+}
+note("$_: $moment{$_}") foreach sort keys %moment;
+
+# Moments at which nothing was cancelled would not have been tested.
+cmp_ok($moment{$_} || 0, '>', 0, "statements were cancelled $_")
+  foreach 'before the flush', 'during the flush', 'after the flush';
+
+$other->quit;
+nothing_left($node, 'after the sessions');
+log_is_clean($node, $from_core);
+done_testing();

@@ -1,0 +1,103 @@
+# Parallel plans over temporary tables that get fewer workers than they planned,
+# or none: other sessions have them all, or max_parallel_workers = 0. And plans whose
+# leader does not take part.
+#
+# The leader then reads alone what it has flushed, with hints dropped page by
+# page; broken, it would return a part of the rows, write pages while some
+# workers read, or lose later changes.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use TempParallel;
+use Test::More;
+
+seed_moments();
+my $node = fault_server('main');
+my $holder = fault_session($node);
+my $n = 0;
+
+# How many of the two workers planned were launched for a statement in $s, which
+# must give the right answer then and with the leader aside.
+sub launched
+{
+	my ($s, $expected, $name) = @_;
+	my $query = 'SELECT count(*), sum(v), sum(length(big)) FROM @;';
+
+	foreach my $leader ('on', 'off')
+	{
+		change($s, ++$n);
+		my $plan = $s->safe("SET parallel_leader_participation = $leader; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) " . $query =~ s/@/t/r);
+
+		like($plan, qr/Workers Planned: 2\n\s*Workers Launched: $expected\n.*TempFlush.*\n\s*Flushed: written=[1-9]/,
+			"$name, leader $leader: $expected of 2 workers launched after a flush");
+		change($s, ++$n);
+		is($s->safe($query =~ s/@/t/r), $s->safe($query =~ s/@/p/r), "$name, leader $leader: the answer");
+		ok(sound($s, $n), "$name, leader $leader: nothing lost or left behind");
+	}
+	return;
+}
+
+foreach my $pool ('800kB', '32MB')
+{
+	my $s = fault_session($node, $pool);
+
+	make_tables($s);
+	launched($s, 2, "$pool, all workers");
+
+	$s->safe('SET max_parallel_workers = 0;');
+	launched($s, 0, "$pool, max_parallel_workers = 0");
+
+	# two are in use elsewhere; three may be
+	make_busy(2);
+	$s->safe('SET max_parallel_workers = 3;');
+	launched($s, 1, "$pool, one worker left");
+	$s->safe('SET max_parallel_workers = 2;');
+	launched($s, 0, "$pool, no worker left");
+	make_idle();
+
+	# none of max_worker_processes is left: seven, beside the server's own
+	$s->safe('SET max_parallel_workers = 100;');
+	make_busy(7);
+	launched($s, 0, "$pool, no process left");
+	make_idle();
+	launched($s, 2, "$pool, all workers again");
+	$s->quit;
+}
+
+# Have another session keep so many workers.
+sub make_busy
+{
+	my ($workers) = @_;
+
+	$holder->safe(qq{
+SET parallel_leader_participation = off;
+SET max_parallel_workers_per_gather = $workers;
+DROP TABLE IF EXISTS busy;
+CREATE TABLE busy AS SELECT g FROM generate_series(1, 5000) g;
+ALTER TABLE busy SET (parallel_workers = $workers);
+ANALYZE busy;});
+	$holder->begin('SELECT count(*) FROM busy WHERE pg_sleep(1000) IS NULL;');
+	$node->poll_query_until('postgres',
+		"SELECT count(*) = $workers FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND wait_event = 'PgSleep'")
+	  or die 'the workers are not busy';
+	return;
+}
+
+sub make_idle
+{
+	$node->safe_psql('postgres', "SELECT pg_cancel_backend($holder->{pid})");
+	$holder->end;
+	$node->poll_query_until('postgres',
+		"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'");
+	return;
+}
+
+$holder->quit;
+nothing_left($node, 'after the sessions');
+log_is_clean($node, $from_core);
+done_testing();

@@ -1,0 +1,111 @@
+# Memory that cannot be had, in workers and in the leader: their address space
+# is limited from outside, in the middle of a statement, so that malloc() fails
+# there and nowhere else.
+#
+# The statement fails; the session goes on. Broken, a worker that fails while it
+# makes its pool, or a leader that fails during the flush, would leave the
+# read-only routine behind, or lose pages that it has not written.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use TempParallel;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+plan skip_all => 'needs prlimit and /proc' if !-e '/proc/self/status' || system('prlimit --pid $$ --as >/dev/null 2>&1') != 0;
+
+seed_moments();
+my $node = fault_server('main');
+my $other = fault_session($node);
+my $gate = $node->data_dir . '/gate';
+
+$other->safe(q{
+-- waits, in whichever process it is called, until the test has made a file; then
+-- needs so many bytes
+CREATE FUNCTION hungry(bytes int) RETURNS int LANGUAGE plpgsql PARALLEL SAFE AS $$
+BEGIN
+	WHILE pg_stat_file('gate', true) IS NULL LOOP
+		PERFORM pg_sleep(0.01);
+	END LOOP;
+	RETURN length(repeat('x', bytes));
+END $$;
+});
+
+# Limit the address space of a process to what it has and so many kB more; -1
+# lifts the limit.
+sub limit
+{
+	my ($pid, $kb) = @_;
+	my $limit = 'unlimited';
+
+	if ($kb >= 0)
+	{
+		my ($size) = slurp_file("/proc/$pid/status") =~ /^VmSize:\s+(\d+) kB/m;
+		$limit = 1024 * ($size + $kb);
+	}
+	system_or_bail('prlimit', '--pid', $pid, "--as=$limit:");
+	return;
+}
+
+foreach my $pool ('800kB', '32MB')
+{
+	my $s = fault_session($node, $pool);
+	my $n = 0;
+
+	make_tables($s);
+
+	# In workers that are in the middle of their scan.
+	foreach my $kb (2_000, 20_000)
+	{
+		change($s, ++$n);
+		unlink $gate;
+		$s->safe('SET parallel_leader_participation = off;');
+		$s->begin('SELECT count(*) FROM t WHERE CASE WHEN id % 50 = 0 THEN hungry(100000000) > 0 ELSE true END;');
+		my @workers;
+		foreach (1 .. 2000)
+		{
+			@workers = split /\n/, $other->safe("SELECT pid FROM pg_stat_activity WHERE leader_pid = $s->{pid} AND wait_event = 'PgSleep';");
+			last if @workers == 2;
+			usleep(10_000);
+		}
+		is(scalar(@workers), 2, "$pool, $kb kB: two workers are waiting");
+		limit($_, $kb) foreach @workers;
+		append_to_file($gate, '');
+		my (undef, $err) = $s->end;
+		like($err, qr/ERROR:  out of memory\nDETAIL:  Failed on request of size .*parallel worker/s,
+			"$pool, $kb kB: malloc() failed in a worker");
+		$s->safe('RESET parallel_leader_participation;');
+		ok(sound($s, $n), "$pool, $kb kB: nothing lost or left behind");
+	}
+
+	# In the leader, wherever it needs more: from planning to the answer.
+	my $failed = 0;
+	foreach my $kb (0, 64, 256, 512, 1024, 2048, 4096, 8192)
+	{
+		change($s, ++$n);
+		my $expected = $s->safe('SELECT count(*), sum(v) FROM p;');
+		limit($s->{pid}, $kb);
+		my ($answer, $err) = $s->query("SET work_mem = '64MB'; SELECT count(*), sum(a.v) FROM t a JOIN t b USING (id);");
+		limit($s->{pid}, -1);
+		if ($err eq '') { is($answer, $expected, "$pool, $kb kB in the leader: the answer"); }
+		else
+		{
+			$failed++;
+			like($err, qr/out of memory|Cannot allocate memory/i, "$pool, $kb kB in the leader: no memory");
+		}
+		ok(sound($s, $n), "$pool, $kb kB in the leader: nothing lost or left behind");
+	}
+	cmp_ok($failed, '>', 0, "$pool: $failed statements failed in the leader");
+	$s->quit;
+}
+
+unlink $gate;
+$other->quit;
+nothing_left($node, 'after the sessions');
+log_is_clean($node, qr/$from_core|Cannot allocate memory/);
+done_testing();
