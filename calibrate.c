@@ -427,14 +427,14 @@ measure_all(const CalibrationTable *table, const CalibrationTable *one_page)
 	return result;
 }
 
-/* Say how far it has got, at most once a second. */
+/* Say how far it has got, at most every five seconds. */
 static void
 show_progress(int done, int total, TimestampTz start, TimestampTz *last)
 {
 	TimestampTz now = GetCurrentTimestamp();
 
 	if (done > 0 && done < total &&
-		TimestampDifferenceExceeds(*last, now, 1000))
+		TimestampDifferenceExceeds(*last, now, 5000))
 	{
 		*last = now;
 		ereport(NOTICE,

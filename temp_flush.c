@@ -411,7 +411,7 @@ temp_flush_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	TempFlushState *state = (TempFlushState *) css;
 	FlushCost  *planned = &state->plan.planned;
-	bool		text = es->format == EXPLAIN_FORMAT_TEXT;
+	bool		as_text = es->format == EXPLAIN_FORMAT_TEXT;
 
 	if (es->verbose)
 	{
@@ -423,7 +423,7 @@ temp_flush_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		ExplainPropertyList("Flushed Tables", names, es);
 	}
 
-	if (es->costs && text)
+	if (es->costs && as_text)
 		ExplainPropertyText("Flush Planned",
 							psprintf("dirtied=%d allocated=%d cost=%.2f",
 									 planned->dirtied, planned->allocated,
@@ -447,7 +447,7 @@ temp_flush_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 							es);
 		return;
 	}
-	if (text)
+	if (as_text)
 		ExplainPropertyText("Flushed",
 							es->timing ?
 							psprintf("written=" INT64_FORMAT " time=%.3f ms",

@@ -5,6 +5,7 @@
 #   die TEXT                 the same on stderr, then exit 1
 #   apt_install_missing P..  install those of the Debian packages that are not
 #   debian_pg_version        the PostgreSQL version that this Debian comes with
+#   apt_mirror SUITE         the mirror from which apt gets this machine's SUITE
 #   make_workdir             sets $work, a directory that is gone at exit
 #   copy_tree SRC DST        the sources without build products and .git
 #   private_server PGCONFIG  a copy of that server under $work; see there
@@ -24,6 +25,7 @@ work=           # the temporary directory
 keep=           # not empty: keep $work
 child=          # the session that run() waits for
 AS_SERVER=()    # prefix for a command that must not be root's
+debian_keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 progress() { printf '[%4ds] %s\n' "$SECONDS" "$*"; }
 die() { progress "error: $*" >&2; exit 1; }
@@ -72,6 +74,12 @@ debian_pg_version() {
 	done
 	[ -n "$v" ] || die "apt knows no package postgresql; name a server with --pg-config"
 	echo "$v"
+}
+
+# From whatever kind of sources apt reads. Other suites are beside it, of the
+# same date if it is a dated one; signed by a key of $debian_keyring.
+apt_mirror() {
+	apt-get --print-uris update | sed -n "s#^'\(.*\)/dists/$1/.*#\1#p;T;q"
 }
 
 # Directly in /tmp, since the path of a socket must not exceed 107 bytes.
@@ -167,9 +175,9 @@ private_server() {
 	for d in "$("$pg_config" --pkglibdir)" "$("$pg_config" --sharedir)"; do
 		mkdir -p "$server_root$d"
 		cp -rs "$d/." "$server_root$d"
+		# A copy that somebody installed must not be what is tested.
+		find "$server_root$d" -mindepth 1 -name 'temp_parallel*' -exec rm -rf {} +
 	done
-	# A copy that somebody installed must not be what is tested.
-	find "$server_root" -name 'temp_parallel*' -exec rm -rf {} +
 	server_user=$(id -un)
 	if [ "$(id -u)" = 0 ]; then
 		server_user=postgres

@@ -1,0 +1,117 @@
+# shellcheck shell=bash
+# Servers for tests that want another one than a distribution's package: built
+# from the source of Debian's package, once, and kept in $TEMP_PARALLEL_CACHE
+# (default /var/cache/temp_parallel). To be sourced after lib.sh.
+#
+#   server_packages          the Debian packages that building one needs
+#   build_server VERSION     sets $pg_config to that of a server with assertions
+#                            on, and with segments of 6 blocks, so that a small
+#                            table has several files; builds it if need be
+#   use_sanitizers           after private_server: starts that server with the
+#                            runtime of the sanitizers that the extension alone
+#                            is built with ($SANITIZE, for COPT). A finding ends
+#                            the process, as a failed assertion does
+#
+# A server is in the cache under its name only when it is complete: it is built
+# in $work and installed beside that name. Without that directory, or with other
+# options than it was built with, it is built anew, of the newest minor release.
+
+cache=${TEMP_PARALLEL_CACHE:-/var/cache/temp_parallel}
+
+server_packages=(bison flex bzip2 debian-archive-keyring)
+SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all'
+
+# configure's, one a line. Without what the tests do not need: fewer packages,
+# and less to compile.
+server_options() {
+	printf '%s\n' --enable-cassert --enable-debug --enable-tap-tests \
+		--without-icu --without-readline --without-zlib
+	# version 15 has no such option
+	[ "$1" = 15 ] || echo --with-segsize-blocks=6
+	echo 'CFLAGS=-Og -g -fno-omit-frame-pointer'
+}
+
+# Version $1 from the suite that has it, into the directory $2. Nothing but the
+# upstream release: Debian's patches are about where things lie.
+fetch_source() {
+	local suite own mirror try apt
+	case $1 in
+		15) suite=bookworm ;;
+		17) suite=trixie ;;
+		18) suite=sid ;;
+		*) die "no Debian suite is known to have the source of PostgreSQL $1" ;;
+	esac
+	own=$(. /etc/os-release; echo "${VERSION_CODENAME-}")
+	mirror=$(apt_mirror "$own")
+	[ -n "$mirror" ] || die "apt has no sources for $own"
+	mkdir -p "$2/lists/partial" "$2/cache/archives/partial"
+	echo "deb-src [signed-by=$debian_keyring] $mirror $suite main" >"$2/sources.list"
+	apt=(apt-get -qq -o "Dir::Etc::SourceList=$2/sources.list" -o Dir::Etc::SourceParts=/dev/null
+		-o "Dir::State::Lists=$2/lists" -o "Dir::Cache=$2/cache")
+	for try in 1 2 3; do
+		[ "$try" = 1 ] || sleep $((try * 10))
+		run "$work/server.log" "${apt[@]}" update &&
+			run "$work/server.log" env -C "$2" "${apt[@]}" source --tar-only "postgresql-$1" &&
+			return 0
+	done
+	tail -n 30 "$work/server.log"
+	die "could not get the source of PostgreSQL $1"
+}
+
+build_server() {
+	local version=$1 dir=$cache/cassert-$1 src=$work/postgresql options lock
+	mapfile -t options < <(server_options "$version")
+	pg_config=$dir/bin/pg_config
+
+	mkdir -p "$cache" 2>/dev/null && [ -w "$cache" ] ||
+		die "cannot write to $cache; set TEMP_PARALLEL_CACHE to another directory"
+	# Shared until this run ends, so that no other one replaces the server.
+	exec {lock}>>"$dir.lock"
+	flock -s "$lock"
+	server_is_complete && return
+	flock "$lock"
+	if ! server_is_complete; then
+		progress "building PostgreSQL $version, which takes some minutes"
+		fetch_source "$version" "$src"
+		tar -C "$src" --strip-components=1 -xf "$src"/postgresql-*.orig.tar.*
+		run "$work/server.log" env -C "$src" sh -euc '
+			dir=$1
+			shift
+			./configure -q --prefix="$dir" "$@"
+			make -s -j"$(nproc)"
+			make -s -j"$(nproc)" -C contrib
+			make -s install DESTDIR="$PWD/root"
+			make -s -C contrib install DESTDIR="$PWD/root"
+			printf "%s\n" "$@" >"$PWD/root$dir/options"
+			rm -rf "$dir.new" "$dir"
+			cp -r "$PWD/root$dir" "$dir.new"
+			mv "$dir.new" "$dir"
+		' sh "$dir" "${options[@]}" || {
+			tail -n 40 "$work/server.log"
+			die "could not build PostgreSQL $version"
+		}
+		rm -rf "$src"
+	fi
+	flock -s "$lock"
+}
+
+# Of build_server: is it there, and as it would be built now?
+server_is_complete() {
+	cmp -s "$dir/options" <(printf '%s\n' "${options[@]}")
+}
+
+# The server frees little before it exits, and measures the depth of its stack.
+# For what initdb starts, its program stays as it is; "pg_ctl restart" starts what
+# the server believes to be its program.
+use_sanitizers() {
+	mv "$bindir/postgres" "$bindir/postgres.real"
+	cat >"$bindir/postgres" <<-SH
+		#!/bin/bash
+		[ "\$1" = -D ] || exec "\$0.real" "\$@"
+		export LD_PRELOAD='$(gcc -print-file-name=libasan.so)'
+		export ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0:abort_on_error=1
+		export UBSAN_OPTIONS=print_stacktrace=1:abort_on_error=1
+		exec -a "\$0" "\$0.real" "\$@"
+	SH
+	chmod +x "$bindir/postgres"
+}
