@@ -38,19 +38,19 @@ my $hold = $node->data_dir . '/hold';
 my $s = fault_session($node, '800kB');
 make_tables($s);
 
-# Make rows without hints, all over both tables, and some of them dead. All that
-# is dirty is written, as the storage is going to fail.
+# Make rows without hints, all over both tables, and some of them dead, and do
+# what $more says. All that is dirty is written, as the storage is going to fail.
 my $n = 0;
 
 sub prepare
 {
+	my ($more) = @_;
+
 	$n++;
 	change($s, $n);
-	$s->safe(q{
-SELECT on_both('UPDATE @ SET v = v + 1 WHERE id % 3 = 0');
-SELECT on_both('UPDATE @ SET big = reverse(big) WHERE id % 200 = 100');
-SELECT pg_flush_local_buffers();
-});
+	$s->safe(q{SELECT on_both('UPDATE @ SET v = v + 1 WHERE id % 3 = 0');});
+	$s->safe($more) if defined $more;
+	$s->safe('SELECT pg_flush_local_buffers();');
 	return;
 }
 
@@ -113,6 +113,12 @@ sub all_is_well
 
 my $t = $s->safe(q{SELECT 't'::regclass::oid;});
 my $toast = $s->safe(q{SELECT reltoastrelid FROM pg_class WHERE oid = 't'::regclass;});
+
+# Values of two chunks, as large as those get, so that two values fill a page;
+# then one value in each page is dead. A page that is not full is not pruned.
+my $large_toast = q{
+SELECT on_both('UPDATE @ SET big = left(repeat(id::text, 4000), 2 * 1996) WHERE id % 10 = 5');
+SELECT on_both('UPDATE @ SET big = reverse(big) WHERE id % 20 = 5');};
 my $noseq = 'SET enable_seqscan = off;';
 my %scans = (
 	'sequential scan' => [
@@ -124,7 +130,7 @@ my %scans = (
 		"$noseq SET enable_indexscan = off;",
 		'SELECT count(*), sum(v), sum(k) FROM t WHERE id > 0 AND hold(id);' ],
 	'TOASTed values' => [
-		'', 'SELECT count(*), sum(hashtext(big)), sum(length(big)) FROM t WHERE hold(id);' ]);
+		$large_toast, 'SELECT count(*), sum(hashtext(big)), sum(length(big)) FROM t WHERE hold(id);' ]);
 my %invalidations = (
 	'everything' => \&storm,
 	'the table' => sub { touch($t); },
@@ -144,10 +150,9 @@ foreach my $case (@cases)
 	my $name = "$scan, $invalidated invalidated";
 	my ($out, $err, $log, $expected);
 
-	prepare();
+	prepare($set);
 	($expected = $query) =~ s/ t / p /;
 	$expected = $s->safe($expected);
-	$s->safe($set);
 	($out, $err, $log) = run_held($query, $invalidations{$invalidated});
 	is("$out$err", $expected, "$name: the answer is right, and nobody writes");
 	if ($invalidated eq 'everything')
