@@ -200,7 +200,8 @@ sub quit
 # ----------
 
 # t and p: 5000 rows, some 200 pages, twice the smallest pool; wide values out
-# of line; two indexes. And pusher, which fills a small pool by being read.
+# of line; two indexes. And pusher, 1000 pages, which fills a small pool by being
+# read.
 sub make_tables
 {
 	my ($s) = @_;
@@ -214,7 +215,7 @@ CREATE INDEX t_k ON t (k);
 INSERT INTO p SELECT g, g % 10, g, repeat('x', 300),
 	CASE WHEN g % 100 = 0 THEN repeat(g::text, 2000) END FROM generate_series(1, 5000) g;
 INSERT INTO t SELECT * FROM p;
-CREATE TEMP TABLE pusher AS SELECT g, repeat('y', 1000) FROM generate_series(1, 1000) g;
+CREATE TEMP TABLE pusher AS SELECT g, repeat('y', 1000) FROM generate_series(1, 8000) g;
 ANALYZE t;
 ANALYZE p;
 SELECT count(*) FROM t WHERE big IS NULL OR length(big) > 0;
@@ -282,7 +283,7 @@ SELECT same_data();}, "t\nt\nsame");
 BEGIN;
 SELECT FROM on_both('UPDATE \@ SET v = v + 2 WHERE id % 25 = $n % 25');
 COMMIT;
-SELECT count(*) > 0 FROM pg_evict_local_buffers('t');
+SELECT count(*) > 0 FROM pg_evict_local_buffers();
 SET temp_parallel.enabled = off;
 SELECT pg_dirty_local_buffers();
 SELECT count(v) > 0 FROM t;
