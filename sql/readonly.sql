@@ -127,21 +127,22 @@ SELECT id, k FROM t WHERE id BETWEEN 12344 AND 12348 OR id = 0 ORDER BY id;
 RESET temp_parallel.enabled;
 
 -- After a parallel read, and after one that failed, heap's own access method is
--- back: an index build refuses any other.
+-- back: an index build refuses any other. REINDEX, as CREATE INDEX rebuilds the
+-- descriptor first.
 SELECT count(*), sum(k) FROM t WHERE id <= 10;
-CREATE INDEX t_pad ON t (pad);
+REINDEX TABLE t;
 SELECT count(*) FROM t WHERE 1 / (id - 90000) > 1;
 BEGIN;
 SAVEPOINT a;
 SELECT count(*) FROM t WHERE 1 / (id - 90000) > 1;
 ROLLBACK TO a;
-CREATE INDEX t_pad2 ON t (pad);
+REINDEX TABLE t;
 COMMIT;
 DO $$
 BEGIN
 	PERFORM count(*) FROM t WHERE 1 / (id - 90000) > 1;
 EXCEPTION WHEN division_by_zero THEN
-	CREATE INDEX t_pad3 ON t (pad);
+	REINDEX TABLE t;
 END $$;
 VACUUM t;
 CLUSTER t USING t_id;
