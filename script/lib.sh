@@ -5,6 +5,8 @@
 #   die TEXT                 the same on stderr, then exit 1
 #   apt_install_missing P..  install those of the Debian packages that are not
 #   debian_pg_version        the PostgreSQL version that this Debian comes with
+#   find_mirror SUITE        the mirror that this machine has SUITE from
+#   core_tests PG DIR        the regression tests of that server's sources, into DIR
 #   make_workdir             sets $work, a directory that is gone at exit
 #   copy_tree SRC DST        the sources without build products and .git
 #   private_server PGCONFIG  a copy of that server under $work; see there
@@ -19,6 +21,10 @@
 
 unset "${!PG@}"
 export LC_ALL=C
+
+# Which Debian suite has which version of PostgreSQL.
+supported_versions=(15:bookworm 17:trixie 18:sid)
+keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 work=           # the temporary directory
 keep=           # not empty: keep $work
@@ -72,6 +78,58 @@ debian_pg_version() {
 	done
 	[ -n "$v" ] || die "apt knows no package postgresql; name a server with --pg-config"
 	echo "$v"
+}
+
+# The mirror of the machine's own release, from whatever kind of sources apt
+# reads. Other suites are beside it, of the same date if it is a dated one.
+find_mirror() {
+	apt-get --print-uris update | sed -n "s#^'\(.*\)/dists/$1/.*#\1#p;T;q"
+}
+
+# From Debian's source package, whose tarball is kept in $TEMP_PARALLEL_CACHE,
+# default /var/cache/temp_parallel.
+core_tests() {
+	local pg=$1 dir=$2 sources=${TEMP_PARALLEL_CACHE:-/var/cache/temp_parallel}/sources
+	local tarball suite='' v try
+	tarball=$(find "$sources" -maxdepth 1 -name "postgresql-${pg}_*.orig.tar.*" 2>/dev/null |
+		sort -V | tail -n 1)
+	if [ -z "$tarball" ]; then
+		for v in "${supported_versions[@]}"; do
+			[ "${v%:*}" != "$pg" ] || suite=${v#*:}
+		done
+		[ -n "$suite" ] || die "no Debian suite is known for PostgreSQL $pg"
+		apt_install_missing debian-archive-keyring bzip2
+		progress "fetching the sources of PostgreSQL $pg"
+		for try in 1 2 3; do
+			[ "$try" = 1 ] || sleep $((try * 10))
+			if fetch_sources "$pg" "$suite" "$sources"; then break; fi
+		done
+		tarball=$(find "$sources" -maxdepth 1 -name "postgresql-${pg}_*.orig.tar.*")
+		[ -n "$tarball" ] || { cat "$work/sources.log"; die "could not fetch the sources"; }
+	fi
+	mkdir -p "$dir"
+	run "$work/sources.log" tar -C "$dir" --strip-components=4 --wildcards \
+		--no-same-owner -xf "$tarball" '*/src/test/regress' ||
+		{ cat "$work/sources.log"; die "could not unpack $tarball"; }
+}
+
+# One try. apt has lists of its own here: the machine's are not to be changed.
+fetch_sources() {
+	local pg=$1 suite=$2 sources=$3 lists=$3/$2 mirror apt
+	mirror=$(find_mirror "$(. /etc/os-release; echo "${VERSION_CODENAME-}")")
+	mirror=${mirror:-$(find_mirror "$suite")}
+	[ -n "$mirror" ] || die "apt has no Debian mirror"
+	mkdir -p "$lists/lists/partial" "$sources/partial.$$"
+	echo "deb-src [signed-by=$keyring] $mirror $suite main" >"$lists/sources.list"
+	apt=(apt-get -qq -o "Dir::Etc::SourceList=$lists/sources.list"
+		-o Dir::Etc::SourceParts=/dev/null -o "Dir::State::Lists=$lists/lists"
+		-o Dir::Cache::srcpkgcache= -o Dir::Cache::pkgcache= -o APT::Sandbox::User=)
+	: >"$work/sources.log"
+	run "$work/sources.log" "${apt[@]}" update &&
+		run "$work/sources.log" env -C "$sources/partial.$$" "${apt[@]}" source \
+			--download-only --tar-only "postgresql-$pg" &&
+		mv "$sources/partial.$$/postgresql-${pg}_"*.orig.tar.* "$sources/"
+	rm -rf "$sources/partial.$$"
 }
 
 # Directly in /tmp, since the path of a socket must not exceed 107 bytes.
