@@ -91,6 +91,7 @@ find_mirror() {
 core_tests() {
 	local pg=$1 dir=$2 sources=${TEMP_PARALLEL_CACHE:-/var/cache/temp_parallel}/sources
 	local tarball suite='' v try
+	apt_install_missing bzip2
 	tarball=$(find "$sources" -maxdepth 1 -name "postgresql-${pg}_*.orig.tar.*" 2>/dev/null |
 		sort -V | tail -n 1)
 	if [ -z "$tarball" ]; then
@@ -98,7 +99,7 @@ core_tests() {
 			[ "${v%:*}" != "$pg" ] || suite=${v#*:}
 		done
 		[ -n "$suite" ] || die "no Debian suite is known for PostgreSQL $pg"
-		apt_install_missing debian-archive-keyring bzip2
+		apt_install_missing debian-archive-keyring
 		progress "fetching the sources of PostgreSQL $pg"
 		for try in 1 2 3; do
 			[ "$try" = 1 ] || sleep $((try * 10))

@@ -1,6 +1,6 @@
 # Some of the server's own regression tests as an oracle, all their tables
 # temporary: without the extension, and with every plan that a worker may run
-# run by one. bench/oracle runs them all.
+# run by workers alone. bench/oracle runs them all.
 #
 # CORE_TESTS in the environment is the directory src/test/regress of the
 # server's sources; script/test sets it.
@@ -17,9 +17,9 @@ use Test::More;
 my $sources = $ENV{CORE_TESTS}
   or plan skip_all => 'CORE_TESTS does not name the server\'s tests';
 
-my @tests = qw(select_distinct join aggregates groupingsets subselect union with
-  window inherit partition_join select_parallel create_index_spgist brin gin
-  tablesample rowtypes);
+my @tests = qw(aggregates brin btree_index create_index_spgist gin indirect_toast
+  inherit join partition_join select_distinct select_parallel subselect
+  tablesample union window);
 
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init(extra => ['--data-checksums']);

@@ -57,12 +57,12 @@ ZERO = {"parallel_setup_cost": "0", "parallel_tuple_cost": "0",
         "max_parallel_workers_per_gather": "4", "temp_parallel.write_temp_page_cost": "0",
         "temp_parallel.buffer_scan_cost": "0"}
 SMALL = {"temp_buffers": "100", "temp_parallel.worker_temp_buffers": "100"}
-FORCED = {"debug_parallel_query": "on"}
+FORCED = {"debug_parallel_query": "on", "parallel_leader_participation": "off"}
 MODES = {
     "off": OFF,
     "zero": ZERO,
     "small": {**ZERO, **SMALL},
-    "forced": {**ZERO, **FORCED},       # every plan that a worker may run
+    "forced": {**ZERO, **FORCED},       # every plan that a worker may run, by workers alone
 }
 
 
