@@ -26,6 +26,12 @@ export LC_ALL=C
 supported_versions=(15:bookworm 17:trixie 18:sid)
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
+# Now, as make_workdir changes $HOME.
+if [ "$(id -u)" = 0 ]; then source_cache=/var/cache/temp_parallel
+else source_cache=${XDG_CACHE_HOME:-${HOME-}/.cache}/temp_parallel
+fi
+source_cache=${TEMP_PARALLEL_CACHE:-$source_cache}
+
 work=           # the temporary directory
 keep=           # not empty: keep $work
 child=          # the session that run() waits for
@@ -86,10 +92,10 @@ find_mirror() {
 	apt-get --print-uris update | sed -n "s#^'\(.*\)/dists/$1/.*#\1#p;T;q"
 }
 
-# From Debian's source package, whose tarball is kept in $TEMP_PARALLEL_CACHE,
-# default /var/cache/temp_parallel.
+# From Debian's source package, whose tarball is kept in $TEMP_PARALLEL_CACHE; the
+# default is /var/cache/temp_parallel for root.
 core_tests() {
-	local pg=$1 dir=$2 sources=${TEMP_PARALLEL_CACHE:-/var/cache/temp_parallel}/sources
+	local pg=$1 dir=$2 sources=$source_cache/sources
 	local tarball suite='' v try
 	apt_install_missing bzip2
 	tarball=$(find "$sources" -maxdepth 1 -name "postgresql-${pg}_*.orig.tar.*" 2>/dev/null |
@@ -116,7 +122,7 @@ core_tests() {
 
 # One try. apt has lists of its own here: the machine's are not to be changed.
 fetch_sources() {
-	local pg=$1 suite=$2 sources=$3 lists=$3/$2 mirror apt
+	local pg=$1 suite=$2 sources=$3 lists=$3/$2 mirror apt status=0
 	mirror=$(find_mirror "$(. /etc/os-release; echo "${VERSION_CODENAME-}")")
 	mirror=${mirror:-$(find_mirror "$suite")}
 	[ -n "$mirror" ] || die "apt has no Debian mirror"
@@ -129,8 +135,9 @@ fetch_sources() {
 	run "$work/sources.log" "${apt[@]}" update &&
 		run "$work/sources.log" env -C "$sources/partial.$$" "${apt[@]}" source \
 			--download-only --tar-only "postgresql-$pg" &&
-		mv "$sources/partial.$$/postgresql-${pg}_"*.orig.tar.* "$sources/"
+		mv "$sources/partial.$$/postgresql-${pg}_"*.orig.tar.* "$sources/" || status=1
 	rm -rf "$sources/partial.$$"
+	return "$status"
 }
 
 # Directly in /tmp, since the path of a socket must not exceed 107 bytes.
