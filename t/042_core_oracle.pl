@@ -3,7 +3,7 @@
 # run by workers alone. bench/oracle runs them all.
 #
 # CORE_TESTS in the environment is the directory src/test/regress of the
-# server's sources; script/test sets it.
+# server's sources, which no package of Debian's installs.
 
 use strict;
 use warnings;
