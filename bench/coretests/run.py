@@ -52,6 +52,9 @@ LEFT_OUT = {
 # with its SQLSTATE after it, and the session's counters then.
 MARK = re.compile(rb"^@@(\d+) (\S+)\n|^@@stop\n|^@@flushed (\d+) (\d+)\n", re.M)
 
+# Parallel index builds are core's own affair: they are not for temporary tables.
+BOTH = {"max_parallel_maintenance_workers": "0", "extra_float_digits": "0",
+        "intervalstyle": "postgres_verbose"}
 OFF = {"max_parallel_workers_per_gather": "0", "temp_parallel.enabled": "off"}
 ZERO = {"parallel_setup_cost": "0", "parallel_tuple_cost": "0",
         "min_parallel_table_scan_size": "0", "min_parallel_index_scan_size": "0",
@@ -142,7 +145,7 @@ def run_test(options, test):
     psql = [options.psql, "-Xq"]
     subprocess.run(psql + ["-d", "template1", "-c", f'CREATE DATABASE "{database}"'], check=True,
                    stdout=subprocess.DEVNULL)
-    settings = {**MODES[options.mode], "extra_float_digits": "0", "intervalstyle": "postgres_verbose"}
+    settings = {**MODES[options.mode], **BOTH}
     if options.major < 16 and "debug_parallel_query" in settings:
         settings["force_parallel_mode"] = settings.pop("debug_parallel_query")
     environment = dict(
