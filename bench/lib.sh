@@ -1,17 +1,19 @@
 # shellcheck shell=bash disable=SC2154  # $top, $buffers and what script/lib.sh sets
-# What script/demo and bench/versus share beyond script/lib.sh; to be sourced
+# What script/demo and the programs of bench share beyond script/lib.sh; to be sourced
 # before it does make_workdir, as that changes $HOME.
 #
-#   bench_server PGCONFIG    packages, server, extension, cluster; PGCONFIG may
-#                            be empty for the Debian release's own version
+#   build_extension PGCONFIG packages, server, extension; PGCONFIG may be empty
+#                            for the Debian release's own version
+#   bench_server PGCONFIG    the same, and a cluster
 #   bench_driver MODULE ARG..  run a module of bench/tpbench as a step
 
 # What is costly to get again, and the user's to keep or to delete.
 cache=${XDG_CACHE_HOME:-$HOME/.cache}
 export XDG_CACHE_HOME=$cache
 
-bench_server() {
-	local pg_config=$1 pg packages=(make gcc libc6-dev python3)
+build_extension() {
+	local pg packages=(make gcc libc6-dev python3)
+	pg_config=$1
 	if [ -z "$pg_config" ]; then
 		pg=$(debian_pg_version)
 		packages+=("postgresql-$pg" "postgresql-server-dev-$pg")
@@ -29,7 +31,10 @@ bench_server() {
 		{ cat "$work/build.log"; die "the build failed"; }
 	run "$work/build.log" "${make[@]}" "DESTDIR=$server_root" install ||
 		{ cat "$work/build.log"; die "the installation failed"; }
+}
 
+bench_server() {
+	build_extension "$1"
 	progress "starting a throw-away cluster in $work"
 	make_cluster cluster
 	# Only unlogged tables use shared buffers here: as many as the session has

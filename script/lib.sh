@@ -21,6 +21,9 @@
 unset "${!PG@}"
 export LC_ALL=C
 
+# Which Debian suite has which version of PostgreSQL.
+supported_versions=(15:bookworm 17:trixie 18:sid)
+
 work=           # the temporary directory
 keep=           # not empty: keep $work
 child=          # the session that run() waits for

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # Servers for tests that want another one than a distribution's package: built
-# from the source of Debian's package, once, and kept in $TEMP_PARALLEL_CACHE
-# (default /var/cache/temp_parallel). To be sourced after lib.sh.
+# from the source of Debian's package, once, and kept in the cache of source.sh,
+# after which this is to be sourced.
 #
-#   server_packages          the Debian packages that building one needs
+#   server_packages          the Debian packages that building one needs, too
 #   build_server VERSION     sets $pg_config to that of a server with assertions
 #                            on, and with segments of 6 blocks, so that a small
 #                            table has several files; builds it if need be
@@ -14,11 +14,9 @@
 #
 # A server is in the cache under its name only when it is complete: it is built
 # in $work and installed beside that name. Without that directory, or with other
-# options than it was built with, it is built anew, of the newest minor release.
+# options than it was built with, it is built anew.
 
-cache=${TEMP_PARALLEL_CACHE:-/var/cache/temp_parallel}
-
-server_packages=(bison flex bzip2 debian-archive-keyring)
+server_packages=(bison flex)
 SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all'
 
 # configure's, one a line. Without what the tests do not need: fewer packages,
@@ -31,40 +29,13 @@ server_options() {
 	echo 'CFLAGS=-Og -g -fno-omit-frame-pointer'
 }
 
-# Version $1 from the suite that has it, into the directory $2. Nothing but the
-# upstream release: Debian's patches are about where things lie.
-fetch_source() {
-	local suite own mirror try apt
-	case $1 in
-		15) suite=bookworm ;;
-		17) suite=trixie ;;
-		18) suite=sid ;;
-		*) die "no Debian suite is known to have the source of PostgreSQL $1" ;;
-	esac
-	own=$(. /etc/os-release; echo "${VERSION_CODENAME-}")
-	mirror=$(apt_mirror "$own")
-	[ -n "$mirror" ] || die "apt has no sources for $own"
-	mkdir -p "$2/lists/partial" "$2/cache/archives/partial"
-	echo "deb-src [signed-by=$debian_keyring] $mirror $suite main" >"$2/sources.list"
-	apt=(apt-get -qq -o "Dir::Etc::SourceList=$2/sources.list" -o Dir::Etc::SourceParts=/dev/null
-		-o "Dir::State::Lists=$2/lists" -o "Dir::Cache=$2/cache")
-	for try in 1 2 3; do
-		[ "$try" = 1 ] || sleep $((try * 10))
-		run "$work/server.log" "${apt[@]}" update &&
-			run "$work/server.log" env -C "$2" "${apt[@]}" source --tar-only "postgresql-$1" &&
-			return 0
-	done
-	tail -n 30 "$work/server.log"
-	die "could not get the source of PostgreSQL $1"
-}
-
 build_server() {
-	local version=$1 dir=$cache/cassert-$1 src=$work/postgresql options lock
+	local version=$1 dir=$source_cache/cassert-$1 src=$work/postgresql options lock
 	mapfile -t options < <(server_options "$version")
 	pg_config=$dir/bin/pg_config
 
-	mkdir -p "$cache" 2>/dev/null && [ -w "$cache" ] ||
-		die "cannot write to $cache; set TEMP_PARALLEL_CACHE to another directory"
+	mkdir -p "$source_cache" 2>/dev/null && [ -w "$source_cache" ] ||
+		die "cannot write to $source_cache; set TEMP_PARALLEL_CACHE to another directory"
 	# Shared until this run ends, so that no other one replaces the server.
 	exec {lock}>>"$dir.lock"
 	flock -s "$lock"
@@ -72,8 +43,10 @@ build_server() {
 	flock "$lock"
 	if ! server_is_complete; then
 		progress "building PostgreSQL $version, which takes some minutes"
-		fetch_source "$version" "$src"
-		tar -C "$src" --strip-components=1 -xf "$src"/postgresql-*.orig.tar.*
+		source_tarball "$version"
+		mkdir "$src"
+		run "$work/server.log" tar -C "$src" --strip-components=1 --no-same-owner -xf "$tarball" ||
+			{ cat "$work/server.log"; die "could not unpack $tarball"; }
 		run "$work/server.log" env -C "$src" sh -euc '
 			dir=$1
 			shift
