@@ -39,11 +39,9 @@ my %statements = (
 	  'SELECT id, v FROM @ ORDER BY v DESC, id LIMIT 5',
 	'rescans' =>
 	  'SELECT x, n FROM (VALUES (1), (2), (3)) y (x), LATERAL (SELECT count(*) AS n FROM @ HAVING count(*) > x) z',
-	# most of its time is planning
-	'many joins' =>
-	  'SELECT count(*) FROM '
-	  . join(' JOIN ', map { '@ ' . ($_ eq 'a' ? $_ : "$_ USING (id)") } 'a' .. 'h')
-	  . ' WHERE a.id < 300',
+	# most of its time is planning, where the function is called
+	'planning' =>
+	  'SELECT count(*), sum(v) FROM @ WHERE id > slow_constant()',
 	# most of its time is the flush: of all pages of pusher, see below
 	'large flush' =>
 	  'SELECT count(*) FROM @ JOIN pusher ON pusher.g = @.id',
@@ -52,6 +50,18 @@ my %statements = (
 my @statements = (sort(keys %statements), ('large flush') x 3);
 
 $other->safe(q{
+CREATE FUNCTION slow_constant() RETURNS int IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM pg_sleep(0.05);
+	RETURN 0;
+END $$;
+-- for lock_timeout: a table that another session locks, and a function that the
+-- leader calls between Gather and the aggregate
+CREATE TABLE locked (n int);
+CREATE FUNCTION wait_for_lock(int) RETURNS bigint PARALLEL RESTRICTED LANGUAGE plpgsql AS $$
+BEGIN
+	RETURN (SELECT count(*) FROM locked);
+END $$;
 CREATE FUNCTION loop(tab text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
 	n bigint := 0;
@@ -211,6 +221,15 @@ foreach my $pool ('800kB', '4MB', '32MB')
 		$s->safe('VACUUM t; VACUUM p;') if $n % 20 == 0;
 	}
 	is($good, $rounds, "temp_buffers = $pool: nothing lost or left behind by $rounds statements");
+
+	# while workers read, the leader waits for a lock
+	$other->safe('BEGIN; LOCK TABLE locked;');
+	change($s, $rounds + 1);
+	my (undef, $err) = $s->query(q{SET lock_timeout = '50ms'; SELECT sum(v + wait_for_lock(id)) FROM t;});
+	$other->safe('ROLLBACK;');
+	like($err, qr/ERROR:  canceling statement due to lock timeout/, "temp_buffers = $pool: lock_timeout");
+	$s->safe('SET lock_timeout = 0;');
+	ok(sound($s, $rounds + 1), "temp_buffers = $pool: nothing lost or left behind by it");
 	$s->quit;
 }
 note("$_: $moment{$_}") foreach sort keys %moment;

@@ -31,7 +31,7 @@ sub launched
 	foreach my $leader ('on', 'off')
 	{
 		change($s, ++$n);
-		my $plan = $s->safe("SET parallel_leader_participation = $leader; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) " . $query =~ s/@/t/r);
+		my $plan = $s->safe("SET parallel_leader_participation = $leader; EXPLAIN (ANALYZE, BUFFERS OFF, COSTS OFF, TIMING OFF, SUMMARY OFF) " . $query =~ s/@/t/r);
 
 		like($plan, qr/Workers Planned: 2\n\s*Workers Launched: $expected\n.*TempFlush.*\n\s*Flushed: written=[1-9]/,
 			"$name, leader $leader: $expected of 2 workers launched after a flush");
