@@ -12,9 +12,9 @@ def both(table, statement):
 
 
 def insert(rng, table, rows=None):
-    rows = rows or rng.choice([1, 20, 300, 1000, 2500])
+    rows = rows or rng.choice([1, 20, 100, 300, 600])
     first, last, salt = table.next_id, table.next_id + rows - 1, rng.randint(0, 10 ** 6)
-    table.next_id = last + 1 + rng.choice([0, 0, 500])
+    table.next_id = last + 1 + rng.choice([0, 0, 200])
     values = ["g", "g % 4"] + [c.sql("g", salt) for c in table.columns[2:]]
     names = ", ".join(c.name for c in table.columns)
     select = f"SELECT {', '.join(values)} FROM generate_series({first}, {last}) g"
@@ -60,7 +60,7 @@ def touch(rng, table):
 
 def subtransactions(rng, table):
     """More of them than a snapshot lists, some rolled back."""
-    salt, n = rng.randint(0, 999), rng.choice([10, 90])
+    salt, n = rng.randint(0, 999), rng.choice([10, 10, 70])
     body = ("FOR i IN 1..{n} LOOP BEGIN UPDATE {t} SET k = (id + i) % 90 WHERE id % {n} = i"
             " AND id % {m} = 0; IF i % 3 = 0 THEN RAISE division_by_zero; END IF;"
             " EXCEPTION WHEN division_by_zero THEN NULL; END; END LOOP;")
@@ -109,7 +109,7 @@ def alter_storage(rng, table):
         storage = rng.choice(["EXTERNAL", "EXTENDED", "MAIN"])
         return [f"ALTER TABLE {table.name} ALTER {rng.choice(wide).name} SET STORAGE {storage}"]
     if choice < 0.7:
-        return [f"ALTER TABLE {member} SET (fillfactor = {rng.choice([30, 70, 100])})"]
+        return [f"ALTER TABLE {member} SET (fillfactor = {rng.choice([10, 30, 100])})"]
     return [f"ALTER TABLE {member} SET (parallel_workers = {rng.choice([1, 2, 4])})"]
 
 
@@ -176,7 +176,7 @@ DATA = [(insert, 30), (update, 40), (delete, 20), (touch, 5), (subtransactions, 
 def change(rng, table, menu):
     """A random change that menu offers."""
     # Neither empty nor large: the time goes into queries.
-    if table.next_id > 12000 and rng.random() < 0.7:
+    if table.next_id > 3000 and rng.random() < 0.8:
         menu = [entry for entry in menu if entry[0] is not insert]
     op = rng.choices([m[0] for m in menu], [m[1] for m in menu])[0]
     result = op(rng, table)
