@@ -58,13 +58,13 @@ WHILE EXISTS (SELECT FROM pg_stat_activity WHERE pid = {pid}) LOOP
       WHEN 3 THEN EXECUTE format('ALTER FUNCTION fz.counted COST %s', 100 + i % 50);
       ELSE CREATE OR REPLACE VIEW public.fuzz_neighbour_view AS SELECT 1 AS a;
     END CASE;
-    FOR j IN 1..CASE WHEN i % 60 = 7 THEN 80 ELSE 0 END LOOP
+    FOR j IN 1..CASE WHEN i % 100 = 7 THEN 80 ELSE 0 END LOOP
       CREATE TABLE fuzz_neighbour (a int PRIMARY KEY, b text); DROP TABLE fuzz_neighbour;
     END LOOP;
   EXCEPTION WHEN OTHERS THEN NULL;
   END;
   COMMIT;
-  PERFORM pg_sleep(0.01);
+  PERFORM pg_sleep(0.03);
 END LOOP; END $$"""
 
 # A pool that is too small for a plan is no wrong answer, nor is a slow query.
@@ -174,7 +174,7 @@ class Episode:
             on_commit = "DELETE ROWS" if n > 0 and rng.random() < 0.15 else ""
             self.new_table(f"t{n}", on_commit)
         self.sync()
-        if rng.random() < 0.15:
+        if rng.random() < 0.1:
             self.counts.neighbours += 1
             self.neighbour = Session(self.options, 10 ** 9)
             self.neighbour.put(NEIGHBOUR.format(pid=self.session.pid, control=self.tables[0].control))
@@ -189,7 +189,7 @@ class Episode:
             statements += schema.views(rng, table, self.tables)
         self.tables.append(table)
         before = [schema.create_index(rng, table) for _ in range(rng.choice([0, 1, 2]))]
-        rows = history.insert(rng, table, rng.choice([150, 300, 600, 1500]))
+        rows = history.insert(rng, table, rng.choice([100, 200, 400, 800]))
         after = [schema.create_index(rng, table) for _ in range(rng.choice([0, 1, 3]))]
         for sql in statements + before + rows + after:
             self.must(sql)
@@ -346,7 +346,7 @@ class Episode:
 
     def executions(self, names, mode, salt):
         rng = random.Random(f"{self.options.seed}/{salt}")
-        return [f"EXECUTE {names[mode]}({rng.randrange(60)})" for _ in range(rng.choice([1, 2, 7]))]
+        return [f"EXECUTE {names[mode]}({rng.randrange(60)})" for _ in range(rng.choice([1, 1, 2, 7]))]
 
     def queries(self, n):
         rng = self.rng
@@ -380,7 +380,7 @@ class Episode:
         common["role"] = "fuzz_reader" if reader else "none"
         # Descriptors rebuilt at every chance, as another session's DDL makes them.
         storm = self.options.cassert and rng.random() < 0.02
-        cheap = rng.random() < 0.7
+        cheap = rng.random() < 0.3
         savepoint = bool(self.isolation) and (query.may_fail or self.own_savepoint or rng.random() < 0.4)
         if rng.random() < 0.04 and not query.may_fail and not query.parameters:
             self.cancelled(common, forms[settings.ZERO])
@@ -561,7 +561,7 @@ class Episode:
         rng = self.rng
         try:
             self.start()
-            for _ in range(rng.randint(4, 8)):
+            for _ in range(rng.randint(5, 10)):
                 self.burst()
             self.sync()
         except SessionLost as lost:

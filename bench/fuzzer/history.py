@@ -12,9 +12,9 @@ def both(table, statement):
 
 
 def insert(rng, table, rows=None):
-    rows = rows or rng.choice([1, 20, 100, 300, 600])
+    rows = rows or rng.choice([1, 20, 100, 300])
     first, last, salt = table.next_id, table.next_id + rows - 1, rng.randint(0, 10 ** 6)
-    table.next_id = last + 1 + rng.choice([0, 0, 200])
+    table.next_id = last + 1 + rng.choice([0, 0, 100])
     values = ["g", "g % 4"] + [c.sql("g", salt) for c in table.columns[2:]]
     names = ", ".join(c.name for c in table.columns)
     select = f"SELECT {', '.join(values)} FROM generate_series({first}, {last}) g"
@@ -176,7 +176,7 @@ DATA = [(insert, 30), (update, 40), (delete, 20), (touch, 5), (subtransactions, 
 def change(rng, table, menu):
     """A random change that menu offers."""
     # Neither empty nor large: the time goes into queries.
-    if table.next_id > 3000 and rng.random() < 0.8:
+    if table.next_id > 1200 and rng.random() < 0.8:
         menu = [entry for entry in menu if entry[0] is not insert]
     op = rng.choices([m[0] for m in menu], [m[1] for m in menu])[0]
     result = op(rng, table)

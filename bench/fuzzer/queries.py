@@ -111,11 +111,11 @@ class Generator:
             return (f"{name} = (SELECT {rng.choice(['min', 'max'])}(p.{column.name}) FROM {other.name} p"
                     f" WHERE p.k < {rng.randrange(100)})")
         if column.name == "id":
-            low = rng.randrange(2500)
+            low = rng.randrange(1200)
             return rng.choice([
-                f"{name} BETWEEN {low} AND {low + rng.choice([5, 150, 1500])}",
+                f"{name} BETWEEN {low} AND {low + rng.choice([5, 100, 700])}",
                 f"{name} % {rng.choice([2, 5, 50])} = {self.constant(5)}",
-                f"{name} > {self.constant(1500)}", f"{name} < {low}", f"{name} = {low}",
+                f"{name} > {self.constant(800)}", f"{name} < {low}", f"{name} = {low}",
                 f"{name} IN ({low}, {low // 2}, {low // 3}, {low // 5})",
             ])
         if rng.random() < 0.1:
@@ -439,7 +439,7 @@ class Generator:
         rng = self.rng
         table = rng.choice(self.tables)
         return Query(f"SELECT count(*) AS x1 FROM {table.name} WHERE "
-                     f"1000 / (id - {rng.randrange(1500)}) > {rng.randrange(3)}", may_fail=True)
+                     f"1000 / (id - {rng.randrange(800)}) > {rng.randrange(3)}", may_fail=True)
 
     def toasted(self):
         rng = self.rng

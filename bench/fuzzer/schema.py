@@ -151,9 +151,9 @@ def create_table(rng, name, on_commit=""):
         member(name, "DEFAULT")
     elif kind == "range":
         statements.append(f"CREATE TEMP TABLE {name} {definition} PARTITION BY RANGE (id)")
-        member(name, "FOR VALUES FROM (MINVALUE) TO (300)")
-        member(name, "FOR VALUES FROM (300) TO (900)")
-        member(name, "FOR VALUES FROM (900) TO (MAXVALUE)")
+        member(name, "FOR VALUES FROM (MINVALUE) TO (200)")
+        member(name, "FOR VALUES FROM (200) TO (600)")
+        member(name, "FOR VALUES FROM (600) TO (MAXVALUE)")
     elif kind == "hash":
         statements.append(f"CREATE TEMP TABLE {name} {definition} PARTITION BY HASH (id)")
         modulus = rng.randint(2, 4)
@@ -161,9 +161,9 @@ def create_table(rng, name, on_commit=""):
             member(name, f"FOR VALUES WITH (MODULUS {modulus}, REMAINDER {n})")
     elif kind == "sub":
         statements.append(f"CREATE TEMP TABLE {name} {definition} PARTITION BY RANGE (id)")
-        member(name, "FOR VALUES FROM (MINVALUE) TO (400)")
+        member(name, "FOR VALUES FROM (MINVALUE) TO (300)")
         statements.append(f"CREATE TEMP TABLE {name}_s PARTITION OF {name}"
-                          " FOR VALUES FROM (400) TO (MAXVALUE) PARTITION BY LIST (part)")
+                          " FOR VALUES FROM (300) TO (MAXVALUE) PARTITION BY LIST (part)")
         member(f"{name}_s", "FOR VALUES IN (0, 3)")
         member(f"{name}_s", "DEFAULT")
     else:

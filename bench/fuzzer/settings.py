@@ -43,7 +43,7 @@ def random_settings(rng, version):
     values["work_mem"] = rng.choice(["64kB", "64kB", "256kB", "4MB"])
     values["parallel_leader_participation"] = rng.choice(["on", "on", "off"])
     # A worker costs more time than most of these queries.
-    values["max_parallel_workers_per_gather"] = rng.choices(["1", "2", "3", "4"], [55, 33, 6, 6])[0]
+    values["max_parallel_workers_per_gather"] = rng.choices(["1", "2", "3", "4"], [70, 22, 4, 4])[0]
     values["max_parallel_workers"] = rng.choices(["8", "1", "0"], [90, 6, 4])[0]
     values["temp_parallel.worker_temp_buffers"] = rng.choice(["100", "100", "128", "1024"])
     values["plan_cache_mode"] = rng.choice(["auto", "force_generic_plan", "force_custom_plan"])
