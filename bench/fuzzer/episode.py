@@ -189,7 +189,9 @@ class Episode:
             statements += schema.views(rng, table, self.tables)
         self.tables.append(table)
         before = [schema.create_index(rng, table) for _ in range(rng.choice([0, 1, 2]))]
-        rows = history.insert(rng, table, rng.choice([100, 200, 400, 800]))
+        rows = []
+        if self.isolation or on_commit != "DELETE ROWS":
+            rows = history.insert(rng, table, rng.choice([100, 200, 400, 800]))
         after = [schema.create_index(rng, table) for _ in range(rng.choice([0, 1, 3]))]
         for sql in statements + before + rows + after:
             self.must(sql)
