@@ -90,12 +90,12 @@ def prepare(options):
 def report(counts, started):
     share = 100.0 * counts.flushed / max(counts.zero, 1)
     launched = 100.0 * counts.launched / max(counts.zero, 1)
-    fresh = 100.0 * counts.fresh / max(counts.queries, 1)
+    fresh = 100.0 * counts.fresh / max(counts.comparisons, 1)
     print(f"[{time.monotonic() - started:5.0f}s] {counts.queries} queries compared"
-          f" ({counts.in_transaction} in a transaction with changes, {counts.reader} under row security,"
+          f" in {counts.comparisons} comparisons ({counts.in_transaction} in a transaction with changes, {counts.reader} under row security,"
           f" {counts.errors} errors as expected, zero-cost first {fresh:.0f} %);"
           f" at no cost flushed {share:.0f} % and with workers {launched:.0f} %,"
-          f" when on {100.0 * counts.on_flushed / max(counts.queries, 1):.0f} %;"
+          f" when on {100.0 * counts.on_flushed / max(counts.comparisons, 1):.0f} %;"
           f" {counts.flushes} flushes of {counts.pages} pages, {counts.workers} workers,"
           f" {counts.hints} hints dropped; {counts.checks} tables compared with their copy,"
           f" {counts.cancels} cancelled, {counts.episodes} episodes, {counts.neighbours} with a neighbour"

@@ -85,7 +85,8 @@ class Counts:
     def __init__(self):
         self.episodes = 0
         self.queries = 0            # that gave an answer in all modes
-        self.zero = 0               # queries in zero-cost mode ...
+        self.comparisons = 0        # in all modes; of a prepared statement, of all executions at once
+        self.zero = 0               # comparisons in zero-cost mode ...
         self.flushed = 0            # ... that flushed before a launch
         self.launched = 0           # ... and got workers
         self.on_flushed = 0
@@ -348,7 +349,7 @@ class Episode:
 
     def executions(self, names, mode, salt):
         rng = random.Random(f"{self.options.seed}/{salt}")
-        return [f"EXECUTE {names[mode]}({rng.randrange(60)})" for _ in range(rng.choice([1, 1, 2, 7]))]
+        return [f"EXECUTE {names[mode]}({rng.randrange(60)})" for _ in range(rng.choice([1, 2, 2, 6]))]
 
     def queries(self, n):
         rng = self.rng
@@ -433,7 +434,9 @@ class Episode:
                     [runs[worse], runs[settings.OFF]] if settings.OFF in (mode, order[0])
                     else [runs[order[0]], runs[mode]])
 
-        counts.queries += 1
+        # A prepared statement is a query for each set of parameters.
+        counts.queries += max(1, sum(sql.startswith("EXECUTE ") for sql in forms[settings.ZERO]))
+        counts.comparisons += 1
         counts.fresh += order[0] == settings.ZERO
         counts.in_transaction += bool(self.isolation)
         counts.reader += reader
@@ -538,7 +541,7 @@ class Episode:
         rng = self.rng
         self.set(dict(settings.of_mode(rng.choice([settings.OFF, settings.ZERO]), False),
                       role="none", max_parallel_workers_per_gather="2"))
-        if self.temp_buffers <= 1000 and rng.random() < 0.7:
+        if self.temp_buffers <= 300 and rng.random() < 0.7:
             self.must("CREATE TEMP TABLE evictor AS SELECT g, repeat('e', 1000) AS e FROM"
                       f" generate_series(1, {self.temp_buffers * 8}) g")
             self.must("DROP TABLE evictor")

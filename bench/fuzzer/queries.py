@@ -207,7 +207,7 @@ class Generator:
         rels = [first]
         where = [self.qual(first)]
         low = False
-        for _ in range(n if n is not None else rng.choice([0, 0, 1, 1, 1, 2, 3])):
+        for _ in range(n if n is not None else rng.choice([0, 0, 0, 1, 1, 1, 2, 3])):
             right_sql, right = self.source()
             left = rng.choice(rels)
             choice = rng.random()
