@@ -149,6 +149,7 @@ class Episode:
         return [int(x) for x in outcome.rows[0].split(SEPARATOR)[-4:]]
 
     def rollback(self, sql):
+        """Queue a statement that may take settings back."""
         self.must(sql)
         self.current = {}
 
@@ -402,7 +403,7 @@ class Episode:
             answers[mode] = [self.session.put(sql) for sql in forms[mode]]
             if savepoint:
                 self.must("ROLLBACK TO SAVEPOINT q")
-        calm = {"role": "none"}
+        calm = {"role": "none", "jit": "off"}
         if storm:
             calm["debug_discard_caches"] = "0"
         after = self.set(calm)

@@ -57,12 +57,12 @@ def random_settings(rng, version):
     if version >= 17:
         values["io_combine_limit"] = rng.choice(["8kB", "128kB", "128kB"])
     # Where the server has none it does nothing.
-    values["jit"] = "on" if rng.random() < 0.01 else "off"
+    values["jit"] = "on" if rng.random() < 0.004 else "off"
     return values
 
 
 # Fixed for a session; the rest of what the queries are run with.
-SESSION = {"jit_above_cost": "0", "jit_inline_above_cost": "0", "jit_optimize_above_cost": "0",
+SESSION = {"jit": "off", "jit_above_cost": "0", "jit_inline_above_cost": "0", "jit_optimize_above_cost": "0",
            "default_statistics_target": "30", "timezone": "UTC", "extra_float_digits": "1",
            "client_min_messages": "error"}
 
