@@ -592,7 +592,7 @@ class Episode:
             self.begin()
             self.changes(rng.choice([0, 1, 2, 4]))
             if self.isolation:
-                self.queries(rng.choice([0, 2, 4, 6]))
+                self.queries(rng.choice([0, 4, 8, 12]))
             if self.isolation and rng.random() < 0.3:
                 self.changes(1)
                 self.queries(2)
@@ -602,7 +602,7 @@ class Episode:
                 self.finish(commit=rng.random() < 0.75)
         else:
             self.changes(rng.choice([1, 2, 4]))
-        for _ in range(rng.choice([2, 5, 10])):
+        for _ in range(rng.choice([2, 4, 8])):
             # Half of the queries meet row versions that nobody has looked at.
             if rng.random() < 0.5:
                 for sql in history.touch(rng, rng.choice(self.tables)):
