@@ -383,7 +383,7 @@ class Episode:
         reader = self.secured and not self.own_role and rng.random() < 0.5
         common["role"] = "fuzz_reader" if reader else "none"
         # Descriptors rebuilt at every chance, as another session's DDL makes them.
-        storm = self.options.cassert and rng.random() < 0.02
+        storm = self.options.cassert and rng.random() < 0.03
         cheap = rng.random() < 0.3
         savepoint = bool(self.isolation) and (query.may_fail or self.own_savepoint or rng.random() < 0.4)
         if rng.random() < 0.04 and not query.may_fail and not query.parameters:

@@ -118,6 +118,9 @@ def create_table(rng, name, on_commit=""):
     columns += [Column("k", "int", VALUES["int"], rng.choice([0, 0, 11]))]
     for n in range(rng.randint(2, 7)):
         columns.append(random_column(rng, f"c{n}"))
+    sparse = rng.random() < 0.35
+    if sparse:
+        columns.append(Column("pad", "text", "repeat('p', (1000 + h % 500)::int)", 0, "sparse"))
     kind = rng.choices(["plain", "list", "range", "hash", "sub", "inherit", "permanent"],
                        [50, 8, 8, 8, 6, 10, 10])[0]
     if on_commit:
@@ -128,7 +131,10 @@ def create_table(rng, name, on_commit=""):
     statements = [f"CREATE UNLOGGED TABLE {table.control} {definition}"]
 
     # Low ones make many pages of few rows, and it is the rows that cost time.
+    # Some tables have a page or more for every two rows: no pool holds them.
     table.fraction = rng.choice([100, 70, 30, 10, 10, 10])
+    if sparse:
+        table.fraction = 10
 
     def member(parent, bounds):
         child = f"{name}_{table.serial}"
@@ -184,8 +190,9 @@ def create_table(rng, name, on_commit=""):
     table.targets = table.targets or [name]
 
     for column in columns:
-        if column.wide == "external":
-            statements.append(f"ALTER TABLE {name} ALTER {column.name} SET STORAGE EXTERNAL")
+        storage = {"external": "EXTERNAL", "sparse": "PLAIN"}.get(column.wide)
+        if storage:
+            statements.append(f"ALTER TABLE {name} ALTER {column.name} SET STORAGE {storage}")
     return table, statements
 
 
