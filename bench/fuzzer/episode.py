@@ -289,6 +289,9 @@ class Episode:
             other = Generator(rng, self.tables)
             other.serial = 50
             other = other.aggregates().sql
+            # A change puts rows elsewhere each time it is made.
+            if form == "changed" and any(word in sql + other for word in ("TABLESAMPLE", "ctid")):
+                form = "plain"
         self.serial += 1
         n = self.serial
         result = {}
