@@ -13,6 +13,8 @@ def both(table, statement):
 
 def insert(rng, table, rows=None):
     rows = rows or rng.choice([1, 20, 100, 300])
+    if table.sparse:
+        rows = 1 + rows // 3
     first, last, salt = table.next_id, table.next_id + rows - 1, rng.randint(0, 10 ** 6)
     table.next_id = last + 1 + rng.choice([0, 0, 100])
     values = ["g", "g % 4"] + [c.sql("g", salt) for c in table.columns[2:]]
@@ -176,7 +178,7 @@ DATA = [(insert, 30), (update, 40), (delete, 20), (touch, 5), (subtransactions, 
 def change(rng, table, menu):
     """A random change that menu offers."""
     # Neither empty nor large: the time goes into queries.
-    if table.next_id > 1200 and rng.random() < 0.8:
+    if table.next_id > (400 if table.sparse else 1200) and rng.random() < 0.8:
         menu = [entry for entry in menu if entry[0] is not insert]
     op = rng.choices([m[0] for m in menu], [m[1] for m in menu])[0]
     result = op(rng, table)

@@ -91,6 +91,7 @@ class Table:
     serial: int = 0             # for names
     fraction: int = 100         # of fillfactor
     on_commit: str = ""         # what becomes of a plain table
+    sparse: bool = False        # a page or more for every two rows
     views: list = field(default_factory=list)       # with the first three columns
 
     @property
@@ -131,10 +132,10 @@ def create_table(rng, name, on_commit=""):
     statements = [f"CREATE UNLOGGED TABLE {table.control} {definition}"]
 
     # Low ones make many pages of few rows, and it is the rows that cost time.
-    # Some tables have a page or more for every two rows: no pool holds them.
+    # The sparse ones do not fit into a small pool.
     table.fraction = rng.choice([100, 70, 30, 10, 10, 10])
     if sparse:
-        table.fraction = 10
+        table.sparse, table.fraction = True, 10
 
     def member(parent, bounds):
         child = f"{name}_{table.serial}"
