@@ -58,13 +58,13 @@ WHILE EXISTS (SELECT FROM pg_stat_activity WHERE pid = {pid}) LOOP
       WHEN 3 THEN EXECUTE format('ALTER FUNCTION fz.counted COST %s', 100 + i % 50);
       ELSE CREATE OR REPLACE VIEW public.fuzz_neighbour_view AS SELECT 1 AS a;
     END CASE;
-    FOR j IN 1..CASE WHEN i % 100 = 7 THEN 80 ELSE 0 END LOOP
+    FOR j IN 1..CASE WHEN i % 40 = 7 THEN 80 ELSE 0 END LOOP
       CREATE TABLE fuzz_neighbour (a int PRIMARY KEY, b text); DROP TABLE fuzz_neighbour;
     END LOOP;
   EXCEPTION WHEN OTHERS THEN NULL;
   END;
   COMMIT;
-  PERFORM pg_sleep(0.03);
+  PERFORM pg_sleep(0.1);
 END LOOP; END $$"""
 
 # A pool that is too small for a plan is no wrong answer, nor is a slow query.
