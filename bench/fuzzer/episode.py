@@ -454,6 +454,7 @@ class Episode:
 
     def cancelled(self, common, statements):
         """Run the query with a timeout that may end it anywhere."""
+        check = self.rng.random() < 0.3     # drawn whatever becomes of the query
         self.set(dict(common, **settings.of_mode(settings.ZERO, True)))
         if self.isolation:
             self.must("SAVEPOINT q")
@@ -480,8 +481,8 @@ class Episode:
             if answer[1] not in TOLERATED:
                 raise Failure(f"cancel: {answer[1]} {answer[2]}", self.session.script)
             self.counts.cancels += answer[1] == "57014"
-            if self.rng.random() < 0.3:
-                self.check()
+        if check:
+            self.check()
 
     def answer(self, outcomes):
         """('rows', rows) or ('error', sqlstate, message) of statements in turn."""

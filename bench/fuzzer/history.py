@@ -171,7 +171,7 @@ ANYWHERE = [(instruments, 2), (insert, 22), (update, 30), (delete, 16), (touch, 
             (truncate, 1.5), (add_column, 2), (drop_column, 1), (alter_type, 1.5),
             (alter_storage, 2), (set_tablespace, 1), (make_index, 6), (drop_index, 1.5),
             (reindex, 2), (cluster, 1.5), (analyze, 2)]
-OUTSIDE = ANYWHERE + [(vacuum, 7)]
+OUTSIDE = ANYWHERE + [(vacuum, 12)]
 DATA = [(insert, 30), (update, 40), (delete, 20), (touch, 5), (subtransactions, 3)]
 
 

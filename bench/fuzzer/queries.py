@@ -460,10 +460,23 @@ class Generator:
             f" WHERE a.{name} > (SELECT min({name}) FROM {table.name})",
         ]))
 
+    def index_only(self):
+        """Of the columns of an index: whether a row is there is the visibility map's to say."""
+        rng = self.rng
+        indexes = [(t, i) for t in self.tables for i in t.indexes if i.method == "btree"]
+        if not indexes:
+            return self.aggregates()
+        table, index = rng.choice(indexes)
+        rel = Rel("a", [c for c in table.columns if c.name in index.columns])
+        name = rel.col(rng.choice(rel.columns))
+        return Query(f"SELECT count(*) AS x1, count(DISTINCT {name}) AS x2,"
+                     f" bit_xor(hashtext({name}::text)) AS x3 FROM {table.name} a WHERE"
+                     f" {rng.choice([self.simple_qual(rel), f'{name} IS NOT NULL', 'true'])}")
+
     KINDS = [("rows", 14), ("aggregates", 16), ("grouped", 12), ("distinct", 5), ("top", 10),
              ("window", 4), ("set_operation", 6), ("cte", 4), ("lateral", 3), ("values_lateral", 3),
              ("scalar", 4), ("nested", 4), ("functions", 3), ("tids", 2), ("failing", 2),
-             ("toasted", 8)]
+             ("toasted", 8), ("index_only", 8)]
 
     def query(self, parameters=False):
         self.serial = 0
