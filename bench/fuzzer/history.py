@@ -169,9 +169,12 @@ def instruments(rng, table):
 
 ANYWHERE = [(instruments, 2), (insert, 22), (update, 30), (delete, 16), (touch, 8), (subtransactions, 3),
             (truncate, 1.5), (add_column, 2), (drop_column, 1), (alter_type, 1.5),
-            (alter_storage, 2), (set_tablespace, 1), (make_index, 6), (drop_index, 1.5),
+            (alter_storage, 2), (make_index, 6), (drop_index, 1.5),
             (reindex, 2), (cluster, 1.5), (analyze, 2)]
-OUTSIDE = ANYWHERE + [(vacuum, 12)]
+# Rolled back, a new tablespace leaves index entries for rows of the file that is
+# gone: the server, 15 as well as 18, then fails to read blocks that are not there, of
+# permanent tables as of temporary ones.
+OUTSIDE = ANYWHERE + [(vacuum, 12), (set_tablespace, 1.5)]
 DATA = [(insert, 30), (update, 40), (delete, 20), (touch, 5), (subtransactions, 3)]
 
 
