@@ -148,7 +148,11 @@ def cluster(rng, table):
 def vacuum(rng, table):
     option = rng.choice(["", "", "", "(FREEZE) ", "(FULL) ", "(ANALYZE) ", "(INDEX_CLEANUP OFF) ",
                          "(TRUNCATE OFF) ", "(DISABLE_PAGE_SKIPPING) "])
-    return [f"VACUUM {option}{rng.choice(table.members + [table.name])}"]
+    result = [f"VACUUM {option}{rng.choice(table.members + [table.name])}"]
+    # The visibility map gets to its file, and what is changed later does not.
+    if rng.random() < 0.5:
+        result.append("SELECT public.pg_evict_local_buffers()")
+    return result
 
 
 def analyze(rng, table):
