@@ -6,7 +6,8 @@
 #   apt_install_missing P..  install those of the Debian packages that are not
 #   debian_pg_version        the PostgreSQL version that this Debian comes with
 #   apt_mirror SUITE         the mirror from which apt gets this machine's SUITE
-#   make_workdir             sets $work, a directory that is gone at exit
+#   make_workdir             sets $work, a directory that is gone at exit; in
+#                            $work_parent, or in /tmp
 #   copy_tree SRC DST        the sources without build products and .git
 #   private_server PGCONFIG  a copy of that server under $work; see there
 #   make_cluster NAME        start a throw-away cluster on that copy
@@ -87,7 +88,7 @@ apt_mirror() {
 
 # Directly in /tmp, since the path of a socket must not exceed 107 bytes.
 make_workdir() {
-	work=$(mktemp -d /tmp/temp_parallel.XXXXXX)
+	work=$(mktemp -d "${work_parent:-/tmp}/temp_parallel.XXXXXX")
 	chmod 755 "$work"
 	mkdir -m 1777 "$work/tmp"
 	export TMPDIR=$work/tmp HOME=$work/tmp

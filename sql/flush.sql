@@ -164,6 +164,23 @@ SET enable_memoize = off;
 SELECT explain_analyze('SELECT x, n FROM outside, LATERAL (SELECT count(*) AS n FROM t HAVING count(*) > x) s');
 SELECT x, n FROM outside, LATERAL (SELECT count(*) AS n FROM t HAVING count(*) > x) s ORDER BY x;
 
+-- The visibility map belongs to what is written. Were it left out, workers would
+-- find the old one in its file, by which the deleted rows are there: 2000.
+CREATE TEMP TABLE mapped (id int, pad text) WITH (fillfactor = 10);
+INSERT INTO mapped SELECT g, repeat('p', 500) FROM generate_series(1, 2000) g;
+CREATE INDEX mapped_id ON mapped (id);
+VACUUM ANALYZE mapped;
+SELECT buffers_evicted > 0 AS evicted FROM pg_evict_local_buffers();
+DELETE FROM mapped WHERE id % 2 = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_index_scan_size = 0;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET parallel_leader_participation = off;
+SET temp_parallel.write_temp_page_cost = 0;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM mapped WHERE id > 0;
+SELECT count(*) FROM mapped WHERE id > 0;
 DROP FUNCTION explain_analyze, flush_plan, format_lines;
-DROP TABLE t, other, outside;
+DROP TABLE t, other, outside, mapped;
 DROP EXTENSION temp_parallel;

@@ -8,7 +8,7 @@ import sys
 import time
 
 from . import episode, reduce
-from .session import Session
+from .session import Session, SessionLost
 
 # What has no business in a server's log. Errors are judged by the comparison.
 SUSPECT = re.compile(
@@ -60,21 +60,17 @@ class Log:
 
 
 def connect(options):
-    return Session(options.psql, options.database, options.errors)
+    return Session(options)
 
 
 def wait_for_server(options):
     """After a crash the server needs a moment."""
     for _ in range(60):
-        session = connect(options)
         try:
-            if not session.run("SELECT 1").sqlstate:
-                return
-        except Exception:       # pylint: disable=broad-except
-            pass
-        finally:
-            session.close()
-        time.sleep(1)
+            connect(options).close()
+            return
+        except SessionLost:
+            time.sleep(1)
     raise SystemExit("the server does not come back")
 
 
@@ -94,13 +90,16 @@ def prepare(options):
 def report(counts, started):
     share = 100.0 * counts.flushed / max(counts.zero, 1)
     launched = 100.0 * counts.launched / max(counts.zero, 1)
-    fresh = 100.0 * counts.fresh / max(counts.queries, 1)
-    print(f"[{time.monotonic() - started:5.0f}s] {counts.episodes} episodes,"
-          f" {counts.queries} queries ({counts.in_transaction} in a transaction with changes,"
-          f" {counts.errors} errors as expected), zero-cost first {fresh:.0f} %,"
-          f" flushed {share:.0f} % and with workers {launched:.0f} % of {counts.zero} at no cost,"
-          f" {counts.on_flushed} flushed when on, {counts.checks} tables compared with their copy"
-          + (f", tolerated {counts.tolerated}" if counts.tolerated else ""), flush=True)
+    fresh = 100.0 * counts.fresh / max(counts.comparisons, 1)
+    print(f"[{time.monotonic() - started:5.0f}s] {counts.queries} queries compared"
+          f" in {counts.comparisons} comparisons ({counts.in_transaction} in a transaction with changes, {counts.reader} under row security,"
+          f" {counts.errors} errors as expected, zero-cost first {fresh:.0f} %);"
+          f" at no cost flushed {share:.0f} % and with workers {launched:.0f} %,"
+          f" when on {100.0 * counts.on_flushed / max(counts.comparisons, 1):.0f} %;"
+          f" {counts.flushes} flushes of {counts.pages} pages, {counts.workers} workers,"
+          f" {counts.hints} hints dropped; {counts.checks} tables compared with their copy,"
+          f" {counts.cancels} cancelled, {counts.episodes} episodes, {counts.neighbours} with a neighbour"
+          + (f"; tolerated {counts.tolerated}" if counts.tolerated else ""), flush=True)
     return share
 
 

@@ -9,13 +9,18 @@ import random
 
 from . import history, schema, settings
 from .queries import Generator
-from .session import Session, SessionLost
+from .session import SEPARATOR, Session, SessionLost, TooSlow
 
 # Run once per database.
 PREPARE = [
     "SET allow_in_place_tablespaces = on",
     "CREATE TABLESPACE fuzz_ts LOCATION ''",
     "CREATE EXTENSION IF NOT EXISTS temp_parallel",
+    # For queries under row-level security, which a superuser does not see.
+    "CREATE ROLE fuzz_reader",
+    "GRANT CREATE ON TABLESPACE fuzz_ts TO fuzz_reader",
+    "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO fuzz_reader",
+    "ALTER DEFAULT PRIVILEGES GRANT USAGE ON SCHEMAS TO fuzz_reader",
 ]
 
 # The start of every session.
@@ -38,6 +43,30 @@ FUNCTIONS = [
     " part = $1 AND id < 700', t) INTO n USING p; RETURN n::text; END $$",
 ]
 
+# Another session, which makes this one rebuild its descriptors and plans until
+# it is gone: now and then by so much DDL at once that all of them are lost.
+NEIGHBOUR = """
+DO $$ DECLARE i int := 0; BEGIN
+SET lock_timeout = '200ms';
+WHILE EXISTS (SELECT FROM pg_stat_activity WHERE pid = {pid}) LOOP
+  i := i + 1;
+  BEGIN
+    CASE i % 5
+      WHEN 0 THEN EXECUTE format('ALTER TABLE {control} SET (fillfactor = %s)', 50 + i % 50);
+      WHEN 1 THEN CREATE TABLE fuzz_neighbour (a int PRIMARY KEY, b text); DROP TABLE fuzz_neighbour;
+      WHEN 2 THEN ANALYZE {control};
+      WHEN 3 THEN EXECUTE format('ALTER FUNCTION fz.counted COST %s', 100 + i % 50);
+      ELSE CREATE OR REPLACE VIEW public.fuzz_neighbour_view AS SELECT 1 AS a;
+    END CASE;
+    FOR j IN 1..CASE WHEN i % 40 = 7 THEN 80 ELSE 0 END LOOP
+      CREATE TABLE fuzz_neighbour (a int PRIMARY KEY, b text); DROP TABLE fuzz_neighbour;
+    END LOOP;
+  EXCEPTION WHEN OTHERS THEN NULL;
+  END;
+  COMMIT;
+  PERFORM pg_sleep(0.1);
+END LOOP; END $$"""
+
 # A pool that is too small for a plan is no wrong answer, nor is a slow query.
 TOLERATED = {"53000": "no local buffer left", "57014": "timeout", "53400": "configuration limit",
              "54001": "stack depth"}
@@ -55,8 +84,9 @@ class Failure(Exception):
 class Counts:
     def __init__(self):
         self.episodes = 0
-        self.queries = 0
-        self.zero = 0               # queries in zero-cost mode ...
+        self.queries = 0            # that gave an answer in all modes
+        self.comparisons = 0        # in all modes; of a prepared statement, of all executions at once
+        self.zero = 0               # comparisons in zero-cost mode ...
         self.flushed = 0            # ... that flushed before a launch
         self.launched = 0           # ... and got workers
         self.on_flushed = 0
@@ -64,6 +94,13 @@ class Counts:
         self.in_transaction = 0
         self.checks = 0             # tables compared with their copy
         self.errors = 0             # the same in all modes
+        self.workers = 0            # launched by all Gathers over temporary tables
+        self.flushes = 0
+        self.pages = 0              # that the flushes wrote
+        self.hints = 0              # dropped by the leader
+        self.cancels = 0            # statements cancelled on purpose
+        self.neighbours = 0         # episodes with another session's DDL
+        self.reader = 0             # queries under row-level security
         self.tolerated = {}
 
 
@@ -79,59 +116,121 @@ class Episode:
         self.prepared = []
         self.serial = 0
         self.session = None
+        self.neighbour = None
+        self.current = {}           # settings known to be in effect
+        self.secured = False        # are there policies?
 
     # ---------- statements ----------
 
     def must(self, sql):
-        outcome = self.session.run(sql)
-        if outcome.sqlstate:
-            raise Failure(f"{outcome.sqlstate} {outcome.message}: {sql}", self.session.script)
-        return outcome
+        """Queue a statement that must not fail."""
+        return self.session.put(sql, must=True)
+
+    def sync(self):
+        """Run what is queued."""
+        self.judge(self.session.sync())
+
+    def judge(self, bad):
+        if bad:
+            raise Failure(f"{bad.sqlstate} {bad.message}: {bad.sql}", self.session.script)
 
     def set(self, values):
-        self.must(settings.statement(values))
+        """Queue settings; the Outcome's row has the session's counters before them."""
+        values = {n: v for n, v in values.items() if self.current.get(n) != v or n == "role"}
+        self.current.update(values)
+        return self.must(settings.statement(values, ", s.flushes, s.workers_launched, s.hints_dropped,"
+                                            " s.pages_flushed FROM public.temp_parallel_stats() s"))
+
+    @staticmethod
+    def counters(outcome):
+        """None if the transaction had failed before."""
+        if outcome.sqlstate:
+            return None
+        return [int(x) for x in outcome.rows[0].split(SEPARATOR)[-4:]]
+
+    def rollback(self, sql):
+        """Queue a statement that may take settings back."""
+        self.must(sql)
+        self.current = {}
 
     # ---------- set-up ----------
 
     def start(self):
         rng = self.rng
-        self.session = Session(self.options.psql, self.options.database, self.options.errors)
+        self.session = Session(self.options)
         self.temp_buffers = rng.choices([100, 128, 300, 1000, 8192, 65536],
                                         [40, 10, 15, 15, 10, 10])[0]
-        for sql in ["SET client_min_messages = warning",
+        for sql in ["SET client_min_messages = error",
                     "DROP SCHEMA IF EXISTS fz, ctl CASCADE",
                     "CREATE SCHEMA fz", "CREATE SCHEMA ctl",
                     "SET search_path = pg_temp, fz, public",
-                    f"SET temp_buffers = {self.temp_buffers}",
-                    f"SET statement_timeout = '{self.options.timeout}s'",
-                    "SET jit = off", "SET timezone = 'UTC'", "SET extra_float_digits = 1"]:
+                    f"SET temp_buffers = {self.temp_buffers}"]:
             self.must(sql)
+        self.set(settings.SESSION)
         if rng.random() < 0.2:
             self.must("SET temp_tablespaces = 'fuzz_ts'")
         for sql in FUNCTIONS:
             self.must(sql)
+        self.secured = rng.random() < 0.25
         for n in range(rng.choice([1, 2, 2, 3])):
-            table, statements = schema.create_table(rng, f"t{n}", True)
-            self.tables.append(table)
-            before = [schema.create_index(rng, table) for _ in range(rng.choice([0, 1, 2]))]
-            rows = history.insert(rng, table, rng.choice([400, 1500, 3000]))
-            after = [schema.create_index(rng, table) for _ in range(rng.choice([0, 1, 3]))]
-            for sql in statements + before + rows + after:
-                self.must(sql)
+            on_commit = "DELETE ROWS" if n > 0 and rng.random() < 0.15 else ""
+            self.new_table(f"t{n}", on_commit)
+        self.sync()
+        if rng.random() < 0.1:
+            self.counts.neighbours += 1
+            self.neighbour = Session(self.options, 10 ** 9)
+            self.neighbour.put(NEIGHBOUR.format(pid=self.session.pid, control=self.tables[0].control))
+            self.neighbour.send()
+
+    def new_table(self, name, on_commit):
+        rng = self.rng
+        table, statements = schema.create_table(rng, name, on_commit)
+        if self.secured:
+            statements += schema.policies(rng, table, self.tables)
+        if not on_commit:
+            statements += schema.views(rng, table, self.tables)
+        self.tables.append(table)
+        before = [schema.create_index(rng, table) for _ in range(rng.choice([0, 1, 2]))]
+        rows = []
+        if self.isolation or on_commit != "DELETE ROWS":
+            rows = history.insert(rng, table, rng.choice([100, 200, 400, 800]))
+        after = [schema.create_index(rng, table) for _ in range(rng.choice([0, 1, 3]))]
+        for sql in statements + before + rows + after:
+            self.must(sql)
 
     # ---------- transactions ----------
 
     def begin(self):
-        self.isolation = self.rng.choice(["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
+        rng = self.rng
+        self.isolation = rng.choices(["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ",
+                                      "SERIALIZABLE"], [5, 35, 30, 30])[0]
         self.saved = copy.deepcopy(self.tables)
         self.must(f"BEGIN ISOLATION LEVEL {self.isolation}")
+        if rng.random() < 0.1:
+            self.serial += 1
+            self.new_table(f"d{self.serial}", "DROP")
+        for table in self.tables:
+            if table.on_commit == "DELETE ROWS":
+                for sql in history.insert(rng, table, rng.choice([100, 500])):
+                    self.must(sql)
 
     def finish(self, commit):
-        self.must("COMMIT" if commit else "ROLLBACK")
+        if commit:
+            # what the server does to the tables by itself
+            for table in self.tables:
+                if table.on_commit == "DELETE ROWS":
+                    self.must(f"DELETE FROM {table.control}")
+                elif table.on_commit == "DROP":
+                    self.must(f"DROP TABLE {table.control}")
+            self.must("COMMIT")
+        else:
+            self.rollback("ROLLBACK")
         self.isolation = None
+        if not commit or any(t.on_commit == "DROP" for t in self.tables):
+            self.deallocate()
         if not commit:
             self.tables = self.saved
-            self.deallocate()
+        self.tables = [t for t in self.tables if t.on_commit != "DROP"]
 
     def deallocate(self):
         if self.prepared:
@@ -149,12 +248,13 @@ class Episode:
                 self.must("SAVEPOINT s")
                 if rng.random() < 0.1:
                     self.must(f"DROP TABLE {rng.choice(self.tables).name} CASCADE")
-                    self.must("ROLLBACK TO SAVEPOINT s")
+                    self.rollback("ROLLBACK TO SAVEPOINT s")
                     self.deallocate()
             for _ in range(1 if saved is None else rng.choice([1, 2])):
                 menu = history.ANYWHERE if self.isolation else history.OUTSIDE
                 before = [c.type for t in self.tables for c in t.columns]
-                for sql in history.change(rng, rng.choice(self.tables), menu):
+                tables = [t for t in self.tables if self.isolation or not t.on_commit]
+                for sql in history.change(rng, rng.choice(tables), menu):
                     self.must(sql)
                 if before != [c.type for t in self.tables for c in t.columns]:
                     self.deallocate()
@@ -165,7 +265,7 @@ class Episode:
             if rng.random() < 0.5:
                 self.must("RELEASE SAVEPOINT s")
             else:
-                self.must("ROLLBACK TO SAVEPOINT s")
+                self.rollback("ROLLBACK TO SAVEPOINT s")
                 self.tables = saved
                 self.deallocate()
 
@@ -176,19 +276,22 @@ class Episode:
         rng = self.rng
         sql = query.sql
         form = rng.choices(["plain", "create", "run", "loop", "cursor", "explain", "insert",
-                            "nested", "interleaved"],
-                           [68, 8, 6, 3, 3, 3, 3, 3, 3])[0]
+                            "nested", "interleaved", "changed", "held"],
+                           [68, 8, 6, 3, 3, 3, 3, 3, 3, 3, 2])[0]
         if query.parameters:
             return self.prepare(query)
         if query.may_fail:
             form = rng.choice(["plain", "run", "caught", "index"])
         quoted = "'" + sql.replace("'", "''") + "'"
         other = None
-        if form in ("nested", "interleaved"):
+        if form in ("nested", "interleaved", "changed"):
             # one row, so that the order of rows does not matter
             other = Generator(rng, self.tables)
             other.serial = 50
             other = other.aggregates().sql
+            # A change puts rows elsewhere each time it is made.
+            if form == "changed" and any(word in sql + other for word in ("TABLESAMPLE", "ctid")):
+                form = "plain"
         self.serial += 1
         n = self.serial
         result = {}
@@ -209,9 +312,21 @@ class Episode:
                 result[mode] = [f"DECLARE c SCROLL CURSOR FOR {sql}", "FETCH 7 FROM c", other,
                                 "FETCH 30 FROM c", other, "FETCH ALL FROM c",
                                 "FETCH BACKWARD ALL FROM c", "CLOSE c"]
+            elif form == "changed" and self.isolation:
+                # The portal keeps its snapshot, whatever becomes of the table.
+                table = rng.choice(self.tables) if mode == settings.OFF else table
+                result[mode] = [f"DECLARE c CURSOR FOR {sql}", "FETCH 4 FROM c",
+                                f"UPDATE {table.name} SET k = 5 WHERE id % 5 = 0", other,
+                                f"DELETE FROM {table.name} WHERE id % 2 = 0", "FETCH 9 FROM c",
+                                other, "FETCH ALL FROM c", "CLOSE c"]
+                self.own_role = self.own_savepoint = True
+            elif form == "held" and not self.isolation:
+                result[mode] = ["BEGIN", f"DECLARE c CURSOR WITH HOLD FOR {sql}", "FETCH 4 FROM c",
+                                "COMMIT", "FETCH ALL FROM c", "CLOSE c"]
             elif form == "index":
                 # An index build refuses any access method but heap's own.
                 table = next(t for t in self.tables if f"FROM {t.name} WHERE" in sql)
+                self.own_role = True
                 result[mode] = [f"DO $$ BEGIN PERFORM fz.caught({quoted}); CREATE INDEX out_{n} ON"
                                 f" {table.members[-1]} (k); DROP INDEX out_{n}; END $$", sql]
             elif form in ("run", "loop", "caught"):
@@ -238,13 +353,13 @@ class Episode:
 
     def executions(self, names, mode, salt):
         rng = random.Random(f"{self.options.seed}/{salt}")
-        return [f"EXECUTE {names[mode]}({rng.randrange(60)})" for _ in range(rng.choice([1, 2, 7]))]
+        return [f"EXECUTE {names[mode]}({rng.randrange(60)})" for _ in range(rng.choice([1, 2, 2, 6]))]
 
     def queries(self, n):
         rng = self.rng
         generator = Generator(rng, self.tables)
         for _ in range(n):
-            self.explained = self.cached = False
+            self.explained = self.cached = self.own_role = self.own_savepoint = False
             if self.prepared and rng.random() < 0.15:
                 names, query = rng.choice(self.prepared)
                 salt = rng.random()
@@ -268,60 +383,111 @@ class Episode:
         else:
             order = rng.sample([settings.OFF, settings.ON, settings.ZERO], 3)
         common = settings.random_settings(rng, self.options.version)
+        reader = self.secured and not self.own_role and rng.random() < 0.5
+        common["role"] = "fuzz_reader" if reader else "none"
         # Descriptors rebuilt at every chance, as another session's DDL makes them.
-        storm = self.options.cassert and rng.random() < 0.02
-        cheap = rng.random() < 0.7
-        savepoint = self.isolation and (query.may_fail or rng.random() < 0.4)
+        storm = self.options.cassert and rng.random() < 0.03
+        cheap = rng.random() < 0.3
+        savepoint = bool(self.isolation) and (query.may_fail or self.own_savepoint or rng.random() < 0.4)
+        if rng.random() < 0.04 and not query.may_fail and not query.parameters:
+            self.cancelled(common, forms[settings.ZERO])
 
-        counts.queries += 1
-        counts.fresh += order[0] == settings.ZERO
-        counts.in_transaction += bool(self.isolation)
-        answers, runs = {}, {}
-        start = len(self.session.script)
+        # What has been queued before is not this query's.
+        start, queued = len(self.session.script), len(self.session.waiting)
+        before, answers, runs = {}, {}, {}
         for mode in order:
             values = dict(common, **settings.of_mode(mode, cheap))
             if self.options.cassert:
                 values["debug_discard_caches"] = str(int(storm and mode == settings.ZERO))
             runs[mode] = (values, forms[mode], savepoint)
-            self.set(values)
-            before = self.flushes()
+            before[mode] = self.set(values)
             if savepoint:
                 self.must("SAVEPOINT q")
-            answer = self.answer(forms[mode])
+            answers[mode] = [self.session.put(sql) for sql in forms[mode]]
             if savepoint:
                 self.must("ROLLBACK TO SAVEPOINT q")
-            answers[mode] = answer
-            if answer[0] == "error" and answer[1] in TOLERATED:
-                if self.options.strict:
-                    values = dict(common, **settings.of_mode(settings.OFF, cheap))
-                    raise Failure(f"{mode}: {answer[1]} {answer[2]}", self.session.script[:start],
-                                  [runs[mode], (values, forms[settings.OFF], savepoint)])
-                return self.tolerate(mode, answer, savepoint)
-            if not self.cached and (self.isolation is None or savepoint or answer[0] != "error"):
-                self.count(mode, before)
-            if answer[0] == "error" and not query.may_fail:
-                break
+        calm = {"role": "none", "jit": "off"}
+        if storm:
+            calm["debug_discard_caches"] = "0"
+        after = self.set(calm)
+        earlier = [outcome for _, outcome in self.session.waiting[:queued]]
+        bad = self.session.sync()
+        if any(bad is outcome for outcome in earlier):
+            self.judge(bad)
+
+        for mode in order:
+            answer = answers[mode] = self.answer(answers[mode])
+            if answer[0] != "error" or query.may_fail and answer[1] not in TOLERATED:
+                continue
+            if answer[1] not in TOLERATED:
+                raise Failure(f"{mode}: {answer[1]} {answer[2]}", self.session.script[:start], [runs[mode]])
+            if self.options.strict:
+                values = dict(common, **settings.of_mode(settings.OFF, cheap))
+                raise Failure(f"{mode}: {answer[1]} {answer[2]}", self.session.script[:start],
+                              [runs[mode], (values, forms[settings.OFF], savepoint)])
+            return self.tolerate(mode, answer)
+        self.judge(bad)
 
         first = answers[order[0]]
-        if first[0] == "error" and not query.may_fail:
-            raise Failure(f"{order[0]}: {first[1]} {first[2]}", self.session.script[:start],
-                          [runs[order[0]]])
         for mode in order[1:]:
-            if mode in answers and not self.same(answers[mode], first, query):
-                bad = mode if mode != settings.OFF else order[0]
+            if not self.same(answers[mode], first, query):
+                worse = mode if mode != settings.OFF else order[0]
                 raise Failure(
                     f"{mode} and {order[0]} differ: {self.difference(answers[mode], first)}",
                     self.session.script[:start],
-                    [runs[bad], runs.get(settings.OFF, runs[order[0]])] if settings.OFF in (mode, order[0])
+                    [runs[worse], runs[settings.OFF]] if settings.OFF in (mode, order[0])
                     else [runs[order[0]], runs[mode]])
+
+        # A prepared statement is a query for each set of parameters.
+        counts.queries += max(1, sum(sql.startswith("EXECUTE ") for sql in forms[settings.ZERO]))
+        counts.comparisons += 1
+        counts.fresh += order[0] == settings.ZERO
+        counts.in_transaction += bool(self.isolation)
+        counts.reader += reader
         counts.errors += first[0] == "error"
+        # Cached plans know nothing of the mode that they run in.
+        if not self.cached:
+            ends = [before[mode] for mode in order[1:]] + [after]
+            for mode, end in zip(order, ends):
+                self.count(mode, self.counters(before[mode]), self.counters(end))
         return True
 
-    def answer(self, statements):
+    def cancelled(self, common, statements):
+        """Run the query with a timeout that may end it anywhere."""
+        check = self.rng.random() < 0.3     # drawn whatever becomes of the query
+        self.set(dict(common, **settings.of_mode(settings.ZERO, True)))
+        if self.isolation:
+            self.must("SAVEPOINT q")
+        self.session.put(f"SET statement_timeout = {self.rng.choice([2, 3, 5, 8, 15])}")
+        outcomes = [self.session.put(sql) for sql in statements]
+        # Several times, as the timeout may end these, too.
+        if self.isolation:
+            for _ in range(3):
+                self.session.put("ROLLBACK TO SAVEPOINT q")
+            self.rollback("ROLLBACK TO SAVEPOINT q")
+        else:
+            for sql in ["ROLLBACK", "RESET statement_timeout"] * 3:
+                self.session.put(sql)
+            self.rollback("ROLLBACK")
+            self.must("RESET statement_timeout")
+            self.must("CLOSE ALL")
+            for sql in statements:
+                if sql.startswith("DROP TABLE out_"):
+                    self.must(sql.replace("TABLE", "TABLE IF EXISTS"))
+        self.set({"role": "none"})
+        self.sync()
+        answer = self.answer(outcomes)
+        if answer[0] == "error":
+            if answer[1] not in TOLERATED:
+                raise Failure(f"cancel: {answer[1]} {answer[2]}", self.session.script)
+            self.counts.cancels += answer[1] == "57014"
+        if check:
+            self.check()
+
+    def answer(self, outcomes):
         """('rows', rows) or ('error', sqlstate, message) of statements in turn."""
         rows = []
-        for n, sql in enumerate(statements):
-            outcome = self.session.run(sql)
+        for n, outcome in enumerate(outcomes):
             if outcome.sqlstate:
                 return ("error", outcome.sqlstate, outcome.message)
             if not (self.explained and n == 0):
@@ -343,60 +509,60 @@ class Episode:
         only_a, only_b = sorted(set(a[1]) - set(b[1])), sorted(set(b[1]) - set(a[1]))
         return f"{len(a[1])} and {len(b[1])} rows, only here {only_a[:3]!r:.300}, only there {only_b[:3]!r:.300}"
 
-    def tolerate(self, mode, answer, savepoint):
+    def tolerate(self, mode, answer):
         key = f"{mode}: {TOLERATED[answer[1]]}"
         self.counts.tolerated[key] = self.counts.tolerated.get(key, 0) + 1
-        # Once in a while is no failure, but a plan that hangs would be.
-        print(f"tolerated, --seed {self.options.seed} --episode {self.number}: {key}:"
-              f" {self.session.script[-2 if savepoint else -1]}", flush=True)
         if not self.isolation:
             return True
-        self.must("ROLLBACK")
+        self.rollback("ROLLBACK")
+        self.sync()
         self.isolation = None
         self.tables = self.saved
         self.deallocate()
         return False
 
-    def flushes(self):
-        """The session's counts of flushes and of workers; None if it cannot be asked."""
-        outcome = self.session.ask("SELECT flushes, workers_launched FROM public.temp_parallel_stats()")
-        if outcome.sqlstate:
-            return None
-        return [int(x) for x in outcome.rows[0].split("\x1f")]
-
-    def count(self, mode, before):
-        after = self.flushes()
-        if mode == settings.OFF and after != before:
+    def count(self, mode, before, after):
+        if before is None or after is None:
+            return
+        flushes, workers, hints, pages = (b - a for a, b in zip(before, after))
+        counts = self.counts
+        if mode == settings.OFF and flushes:
             raise Failure("a flush although the extension is off", self.session.script)
+        counts.flushes += flushes
+        counts.workers += workers
+        counts.hints += hints
+        counts.pages += pages
         if mode == settings.ON:
-            self.counts.on_flushed += after[0] > before[0]
+            counts.on_flushed += flushes > 0
         if mode == settings.ZERO:
-            self.counts.zero += 1
-            self.counts.flushed += after[0] > before[0]
-            self.counts.launched += after[1] > before[1]
+            counts.zero += 1
+            counts.flushed += flushes > 0
+            counts.launched += workers > 0
 
     # ---------- is everything still there? ----------
 
     def check(self):
         """Every table equals its copy, also after its pages have left the pool."""
         rng = self.rng
-        self.set(settings.of_mode(rng.choice([settings.OFF, settings.ZERO]), False))
-        self.must("SET max_parallel_workers_per_gather = 2")
-        if self.temp_buffers <= 1000 and rng.random() < 0.7:
+        self.set(dict(settings.of_mode(rng.choice([settings.OFF, settings.ZERO]), False),
+                      role="none", max_parallel_workers_per_gather="2"))
+        if self.temp_buffers <= 300 and rng.random() < 0.7:
             self.must("CREATE TEMP TABLE evictor AS SELECT g, repeat('e', 1000) AS e FROM"
                       f" generate_series(1, {self.temp_buffers * 8}) g")
             self.must("DROP TABLE evictor")
         elif rng.random() < 0.7:
             self.must("SELECT public.pg_evict_local_buffers()")
+        answers = []
         for table in self.tables:
-            self.counts.checks += 1
             columns = ", ".join(c.name for c in table.columns)
             digest = ("SELECT count(*), sum(hashtextextended(q::text, 0)::numeric) FROM"
                       f" (SELECT {columns} FROM %s) q")
-            here = self.must(digest % table.name).rows
-            copy_ = self.must(digest % table.control).rows
-            if here != copy_:
-                raise Failure(f"table {table.name} is not what it should be: {here} and {copy_}",
+            answers.append((table, self.must(digest % table.name), self.must(digest % table.control)))
+        self.sync()
+        for table, here, copy_ in answers:
+            self.counts.checks += 1
+            if here.rows != copy_.rows:
+                raise Failure(f"table {table.name} is not what it should be: {here.rows} and {copy_.rows}",
                               self.session.script, [])
 
     # ---------- all of it ----------
@@ -405,12 +571,23 @@ class Episode:
         rng = self.rng
         try:
             self.start()
-            for _ in range(rng.randint(4, 10)):
+            for _ in range(rng.randint(5, 10)):
                 self.burst()
+            self.sync()
         except SessionLost as lost:
             raise Failure(str(lost), self.session.script) from None
+        except TooSlow as slow:
+            if self.options.strict:
+                raise Failure(f"too slow: {slow}", self.session.script) from None
+            key = "cancelled, too slow"
+            self.counts.tolerated[key] = self.counts.tolerated.get(key, 0) + 1
+            # Once in a while is no failure, but a plan that hangs would be.
+            print(f"tolerated, --seed {self.options.seed} --episode {self.number}: {key}: {slow}",
+                  flush=True)
         finally:
-            self.session.close()
+            for session in (self.session, self.neighbour):
+                if session:
+                    session.close()
         self.counts.episodes += 1
 
     def burst(self):
@@ -419,21 +596,21 @@ class Episode:
             self.begin()
             self.changes(rng.choice([0, 1, 2, 4]))
             if self.isolation:
-                self.queries(rng.choice([0, 1, 2, 3]))
+                self.queries(rng.choice([0, 4, 8, 12]))
             if self.isolation and rng.random() < 0.3:
                 self.changes(1)
-                self.queries(1)
+                self.queries(2)
             if self.isolation and rng.random() < 0.1:
                 self.check()
             if self.isolation:
                 self.finish(commit=rng.random() < 0.75)
         else:
             self.changes(rng.choice([1, 2, 4]))
-        for _ in range(rng.choice([1, 2, 4])):
+        for _ in range(rng.choice([2, 4, 8])):
             # Half of the queries meet row versions that nobody has looked at.
             if rng.random() < 0.5:
                 for sql in history.touch(rng, rng.choice(self.tables)):
                     self.must(sql)
             self.queries(1)
-        if rng.random() < 0.5:
+        if rng.random() < 0.35:
             self.check()

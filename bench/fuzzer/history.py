@@ -12,9 +12,11 @@ def both(table, statement):
 
 
 def insert(rng, table, rows=None):
-    rows = rows or rng.choice([1, 20, 300, 1000, 2500])
+    rows = rows or rng.choice([1, 20, 100, 300])
+    if table.sparse:
+        rows = 1 + rows // 3
     first, last, salt = table.next_id, table.next_id + rows - 1, rng.randint(0, 10 ** 6)
-    table.next_id = last + 1 + rng.choice([0, 0, 500])
+    table.next_id = last + 1 + rng.choice([0, 0, 100])
     values = ["g", "g % 4"] + [c.sql("g", salt) for c in table.columns[2:]]
     names = ", ".join(c.name for c in table.columns)
     select = f"SELECT {', '.join(values)} FROM generate_series({first}, {last}) g"
@@ -60,7 +62,7 @@ def touch(rng, table):
 
 def subtransactions(rng, table):
     """More of them than a snapshot lists, some rolled back."""
-    salt, n = rng.randint(0, 999), rng.choice([10, 90])
+    salt, n = rng.randint(0, 999), rng.choice([10, 10, 70])
     body = ("FOR i IN 1..{n} LOOP BEGIN UPDATE {t} SET k = (id + i) % 90 WHERE id % {n} = i"
             " AND id % {m} = 0; IF i % 3 = 0 THEN RAISE division_by_zero; END IF;"
             " EXCEPTION WHEN division_by_zero THEN NULL; END; END LOOP;")
@@ -109,7 +111,7 @@ def alter_storage(rng, table):
         storage = rng.choice(["EXTERNAL", "EXTENDED", "MAIN"])
         return [f"ALTER TABLE {table.name} ALTER {rng.choice(wide).name} SET STORAGE {storage}"]
     if choice < 0.7:
-        return [f"ALTER TABLE {member} SET (fillfactor = {rng.choice([30, 70, 100])})"]
+        return [f"ALTER TABLE {member} SET (fillfactor = {rng.choice([10, 30, 100])})"]
     return [f"ALTER TABLE {member} SET (parallel_workers = {rng.choice([1, 2, 4])})"]
 
 
@@ -146,7 +148,11 @@ def cluster(rng, table):
 def vacuum(rng, table):
     option = rng.choice(["", "", "", "(FREEZE) ", "(FULL) ", "(ANALYZE) ", "(INDEX_CLEANUP OFF) ",
                          "(TRUNCATE OFF) ", "(DISABLE_PAGE_SKIPPING) "])
-    return [f"VACUUM {option}{rng.choice(table.members + [table.name])}"]
+    result = [f"VACUUM {option}{rng.choice(table.members + [table.name])}"]
+    # The visibility map gets to its file, and what is changed later does not.
+    if rng.random() < 0.5:
+        result.append("SELECT public.pg_evict_local_buffers()")
+    return result
 
 
 def analyze(rng, table):
@@ -167,16 +173,19 @@ def instruments(rng, table):
 
 ANYWHERE = [(instruments, 2), (insert, 22), (update, 30), (delete, 16), (touch, 8), (subtransactions, 3),
             (truncate, 1.5), (add_column, 2), (drop_column, 1), (alter_type, 1.5),
-            (alter_storage, 2), (set_tablespace, 1), (make_index, 6), (drop_index, 1.5),
+            (alter_storage, 2), (make_index, 6), (drop_index, 1.5),
             (reindex, 2), (cluster, 1.5), (analyze, 2)]
-OUTSIDE = ANYWHERE + [(vacuum, 7)]
+# Rolled back, a new tablespace leaves index entries for rows of the file that is
+# gone: the server, 15 as well as 18, then fails to read blocks that are not there, of
+# permanent tables as of temporary ones.
+OUTSIDE = ANYWHERE + [(vacuum, 12), (set_tablespace, 1.5)]
 DATA = [(insert, 30), (update, 40), (delete, 20), (touch, 5), (subtransactions, 3)]
 
 
 def change(rng, table, menu):
     """A random change that menu offers."""
     # Neither empty nor large: the time goes into queries.
-    if table.next_id > 12000 and rng.random() < 0.7:
+    if table.next_id > (400 if table.sparse else 1200) and rng.random() < 0.8:
         menu = [entry for entry in menu if entry[0] is not insert]
     op = rng.choices([m[0] for m in menu], [m[1] for m in menu])[0]
     result = op(rng, table)

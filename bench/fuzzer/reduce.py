@@ -7,15 +7,16 @@ with large pieces of the history first, for a limited time.
 import time
 
 from . import settings
-from .session import Session, SessionLost
+from .session import Session, SessionLost, TooSlow
 
 
 def replay(options, script, queries):
     """Run script, then each of queries. The answers, or a word for what happened."""
-    session = Session(options.psql, options.database, options.errors)
+    session = Session(options)
     try:
         for sql in script:
-            session.run(sql)
+            session.put(sql)
+        session.sync()
         answers = []
         for values, statements, savepoint in queries:
             session.run(settings.statement(values))
@@ -35,6 +36,8 @@ def replay(options, script, queries):
         return answers
     except SessionLost:
         return "lost"
+    except TooSlow:
+        return "slow"
     finally:
         session.close()
 
@@ -42,8 +45,8 @@ def replay(options, script, queries):
 def symptom(options, script, queries):
     """A comparable word for what goes wrong, or None."""
     answers = replay(options, script, queries)
-    if answers == "lost":
-        return "lost"
+    if answers in ("lost", "slow"):
+        return "lost" if answers == "lost" else None
     if len(answers) == 2 and answers[0] != answers[1]:
         errors = [a[0] for a in answers if a and a[0].startswith("error ")]
         if any(e in ("error 25P02", "error 42P01", "error 42703") for e in errors):

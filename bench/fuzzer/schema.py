@@ -30,10 +30,10 @@ VALUES = {
 # Wide ones, all of type text: in line, external, external and compressed.
 WIDE = {
     "pad": "repeat('x', (h % 400)::int)",
-    "external": "CASE WHEN h % 5 = 0 THEN repeat(md5(h::text), (60 + h % 200)::int)"
+    "external": "CASE WHEN h % 5 = 0 THEN repeat(md5(h::text), (70 + h % 60)::int)"
                 " ELSE 's' || h END",
     "compressed": "CASE WHEN h % 7 = 0 THEN (SELECT string_agg(md5((h + i)::text), '')"
-                  " FROM generate_series(1, 80 + (h % 150)::int) i)"
+                  " FROM generate_series(1, 100 + (h % 40)::int) i)"
                   " ELSE 'c' || h END",
     "repeated": "repeat('abcdefgh', (h % 900)::int)",
 }
@@ -90,6 +90,9 @@ class Table:
     next_id: int = 1
     serial: int = 0             # for names
     fraction: int = 100         # of fillfactor
+    on_commit: str = ""         # what becomes of a plain table
+    sparse: bool = False        # a page or more for every two rows
+    views: list = field(default_factory=list)       # with the first three columns
 
     @property
     def control(self):
@@ -110,29 +113,42 @@ def random_column(rng, name):
     return Column(name, kind, VALUES[kind], rng.choice([0, 0, 5, 30]))
 
 
-def create_table(rng, name, tablespace):
+def create_table(rng, name, on_commit=""):
     """A Table, and the statements that make it."""
     columns = [Column("id", "int", "", 0), Column("part", "int", "", 0)]
     columns += [Column("k", "int", VALUES["int"], rng.choice([0, 0, 11]))]
     for n in range(rng.randint(2, 7)):
         columns.append(random_column(rng, f"c{n}"))
+    sparse = rng.random() < 0.35
+    if sparse:
+        columns.append(Column("pad", "text", "repeat('p', (1000 + h % 500)::int)", 0, "sparse"))
     kind = rng.choices(["plain", "list", "range", "hash", "sub", "inherit", "permanent"],
                        [50, 8, 8, 8, 6, 10, 10])[0]
-    table = Table(name, kind, columns)
+    if on_commit:
+        kind = "plain"
+    table = Table(name, kind, columns, on_commit=on_commit)
     definition = "(" + ", ".join(f"{c.name} {c.type}" for c in columns) + ")"
-    space = " TABLESPACE fuzz_ts" if tablespace and rng.random() < 0.3 else ""
+    space = " TABLESPACE fuzz_ts" if rng.random() < 0.3 else ""
     statements = [f"CREATE UNLOGGED TABLE {table.control} {definition}"]
+
+    # Low ones make many pages of few rows, and it is the rows that cost time.
+    # The sparse ones do not fit into a small pool.
+    table.fraction = rng.choice([100, 70, 30, 10, 10, 10])
+    if sparse:
+        table.sparse, table.fraction = True, 10
 
     def member(parent, bounds):
         child = f"{name}_{table.serial}"
         table.serial += 1
         table.members.append(child)
-        statements.append(f"CREATE TEMP TABLE {child} PARTITION OF {parent} {bounds}{space}")
+        statements.append(f"CREATE TEMP TABLE {child} PARTITION OF {parent} {bounds}"
+                          f" WITH (fillfactor = {table.fraction}){space}")
         return child
 
     if kind == "plain":
-        table.fraction = rng.choice([100, 100, 90, 50, 20])
         options = f" WITH (fillfactor = {table.fraction})"
+        if on_commit:
+            options += f" ON COMMIT {on_commit}"
         statements.append(f"CREATE TEMP TABLE {name} {definition}{options}{space}")
         table.members = [name]
     elif kind == "list":
@@ -142,9 +158,9 @@ def create_table(rng, name, tablespace):
         member(name, "DEFAULT")
     elif kind == "range":
         statements.append(f"CREATE TEMP TABLE {name} {definition} PARTITION BY RANGE (id)")
-        member(name, "FOR VALUES FROM (MINVALUE) TO (800)")
-        member(name, "FOR VALUES FROM (800) TO (2500)")
-        member(name, "FOR VALUES FROM (2500) TO (MAXVALUE)")
+        member(name, "FOR VALUES FROM (MINVALUE) TO (200)")
+        member(name, "FOR VALUES FROM (200) TO (600)")
+        member(name, "FOR VALUES FROM (600) TO (MAXVALUE)")
     elif kind == "hash":
         statements.append(f"CREATE TEMP TABLE {name} {definition} PARTITION BY HASH (id)")
         modulus = rng.randint(2, 4)
@@ -152,9 +168,9 @@ def create_table(rng, name, tablespace):
             member(name, f"FOR VALUES WITH (MODULUS {modulus}, REMAINDER {n})")
     elif kind == "sub":
         statements.append(f"CREATE TEMP TABLE {name} {definition} PARTITION BY RANGE (id)")
-        member(name, "FOR VALUES FROM (MINVALUE) TO (1000)")
+        member(name, "FOR VALUES FROM (MINVALUE) TO (300)")
         statements.append(f"CREATE TEMP TABLE {name}_s PARTITION OF {name}"
-                          " FOR VALUES FROM (1000) TO (MAXVALUE) PARTITION BY LIST (part)")
+                          " FOR VALUES FROM (300) TO (MAXVALUE) PARTITION BY LIST (part)")
         member(f"{name}_s", "FOR VALUES IN (0, 3)")
         member(f"{name}_s", "DEFAULT")
     else:
@@ -167,16 +183,46 @@ def create_table(rng, name, tablespace):
         for n in range(rng.randint(1, 3)):
             child = f"{name}_{n}"
             parent = rng.choice(table.targets if kind == "inherit" else [name])
-            statements.append(f"CREATE TEMP TABLE {child} () INHERITS ({parent}){space}")
+            statements.append(f"CREATE TEMP TABLE {child} () INHERITS ({parent})"
+                              f" WITH (fillfactor = {table.fraction}){space}")
             table.members.append(child)
             table.targets.append(child)
         table.serial = 9
     table.targets = table.targets or [name]
 
     for column in columns:
-        if column.wide == "external":
-            statements.append(f"ALTER TABLE {name} ALTER {column.name} SET STORAGE EXTERNAL")
+        storage = {"external": "EXTERNAL", "sparse": "PLAIN"}.get(column.wide)
+        if storage:
+            statements.append(f"ALTER TABLE {name} ALTER {column.name} SET STORAGE {storage}")
     return table, statements
+
+
+def policies(rng, table, others):
+    """Row-level security for the table and its copy."""
+    using = [f"part <> {rng.randrange(4)}", "id % 5 <> length(current_user) % 5",
+             "k IS NULL OR k >= 10 OR pg_has_role('fuzz_reader', 'USAGE') AND id % 2 = 0"]
+    if others:
+        using.append(f"id % 11 <> (SELECT count(*) % 11 FROM {rng.choice(others).name})")
+    condition = rng.choice(using)
+    return [sql for name in (table.name, table.control) for sql in
+            (f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY",
+             f"CREATE POLICY p ON {name} FOR SELECT USING ({condition})")]
+
+
+def views(rng, table, others):
+    """Temporary views of the table. An id is there once at most."""
+    name = table.name
+    statements = []
+    for options, where in rng.sample([
+            ("", "part < 3"),
+            (" WITH (security_barrier)", f"id % 7 <> {rng.randrange(7)}"),
+            (" WITH (security_invoker)", "k IS NOT NULL"),
+            ("", f"EXISTS (SELECT 1 FROM {rng.choice(others or [table]).name} o WHERE o.id = v.id AND o.part < 3)"),
+            ("", f"k > (SELECT avg(k) FROM {name})")], rng.choice([0, 1, 2])):
+        view = f"{name}_v{len(table.views)}"
+        table.views.append(view)
+        statements.append(f"CREATE TEMP VIEW {view}{options} AS SELECT id, part, k FROM {name} v WHERE {where}")
+    return statements
 
 
 def create_index(rng, table):

@@ -42,7 +42,8 @@ def random_settings(rng, version):
         values[name] = rng.choice(["on", "off"])
     values["work_mem"] = rng.choice(["64kB", "64kB", "256kB", "4MB"])
     values["parallel_leader_participation"] = rng.choice(["on", "on", "off"])
-    values["max_parallel_workers_per_gather"] = rng.choice(["1", "2", "2", "3", "4"])
+    # A worker costs more time than most of these queries.
+    values["max_parallel_workers_per_gather"] = rng.choices(["1", "2", "3", "4"], [70, 22, 4, 4])[0]
     values["max_parallel_workers"] = rng.choices(["8", "1", "0"], [90, 6, 4])[0]
     values["temp_parallel.worker_temp_buffers"] = rng.choice(["100", "100", "128", "1024"])
     values["plan_cache_mode"] = rng.choice(["auto", "force_generic_plan", "force_custom_plan"])
@@ -53,11 +54,25 @@ def random_settings(rng, version):
     values["debug_parallel_query" if version >= 16 else "force_parallel_mode"] = \
         rng.choices(["off", "on", "regress"], [90, 6, 4])[0]
     values["effective_io_concurrency"] = rng.choice(["0", "1", "16"])
-    values["default_statistics_target"] = "30"
+    if version >= 17:
+        values["io_combine_limit"] = rng.choice(["8kB", "128kB", "128kB"])
+    # Where the server has none it does nothing.
+    values["jit"] = "on" if rng.random() < 0.004 else "off"
     return values
 
 
-def statement(values):
-    """One statement that sets them all."""
-    return "SELECT " + ", ".join(f"set_config('{n}', '{v}', false)"
-                                 for n, v in sorted(values.items()))
+# Fixed for a session; the rest of what the queries are run with.
+SESSION = {"jit": "off", "jit_above_cost": "0", "jit_inline_above_cost": "0", "jit_optimize_above_cost": "0",
+           "default_statistics_target": "30", "timezone": "UTC", "extra_float_digits": "1",
+           "client_min_messages": "error"}
+
+
+def statement(values, more=""):
+    """One statement that sets them all, and answers with more as well."""
+    # a role may not set all of them
+    items = sorted((n, v) for n, v in values.items() if n != "role")
+    if "role" in values:
+        items = [("role", "none")] + items
+        if values["role"] != "none":
+            items.append(("role", values["role"]))
+    return "SELECT " + ", ".join(f"set_config('{n}', '{v}', false)" for n, v in items) + more
