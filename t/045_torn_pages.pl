@@ -20,9 +20,8 @@
 #   are always in the same few ranges.
 # - Before each query an update of every row: everywhere are row versions
 #   without hints, and dead ones that pruning removes.
-# - A tablespace on a tmpfs, which copies a page of ours in two steps. ext4 copies
-#   it in one; torn pages are some ten times rarer there. TORN_DIR names another
-#   directory to try that.
+# - A tablespace on a tmpfs. On ext4 torn pages are 6 to more than 30 times rarer;
+#   TORN_DIR names another directory to try that.
 #
 # Queries to the first torn page, median and worst of seven rounds, on two cores
 # with a load of 15 to 20 (TORN_ROUNDS=7, Linux 6.18):
