@@ -67,6 +67,17 @@ WHILE EXISTS (SELECT FROM pg_stat_activity WHERE pid = {pid}) LOOP
   PERFORM pg_sleep(0.1);
 END LOOP; END $$"""
 
+# The last one's sessions may not have noticed yet that their clients are gone.
+LAST_EPISODE_ENDS = """DO $$
+BEGIN
+	FOR i IN 1 .. 100 LOOP
+		PERFORM pg_stat_clear_snapshot();
+		EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity
+							  WHERE backend_type = 'client backend' AND pid <> pg_backend_pid());
+		PERFORM pg_sleep(0.1);
+	END LOOP;
+END $$"""
+
 # A pool that is too small for a plan is no wrong answer, nor is a slow query.
 TOLERATED = {"53000": "no local buffer left", "57014": "timeout", "53400": "configuration limit",
              "54001": "stack depth"}
@@ -161,9 +172,7 @@ class Episode:
         self.temp_buffers = rng.choices([100, 128, 300, 1000, 8192, 65536],
                                         [40, 10, 15, 15, 10, 10])[0]
         for sql in ["SET client_min_messages = error",
-                    # the last episode's, which may not have noticed its end yet
-                    "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity"
-                    " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
+                    LAST_EPISODE_ENDS,
                     "DROP SCHEMA IF EXISTS fz, ctl CASCADE",
                     "CREATE SCHEMA fz", "CREATE SCHEMA ctl",
                     "SET search_path = pg_temp, fz, public",
