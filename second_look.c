@@ -126,8 +126,8 @@ look_at_gather(Plan *gather, SecondLook *look)
 
 /*
  * For ExecutorStart_hook: decide whether queryDesc, whose plan needs parallel
- * mode, runs with workers.  If not, its plannedstmt becomes a copy, in the current memory context, whose
- * parallelModeNeeded is false.
+ * mode, runs with workers.  If not, its plannedstmt becomes a copy, in the
+ * current memory context, whose parallelModeNeeded is false.
  */
 void
 take_second_look(QueryDesc *queryDesc)
