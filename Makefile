@@ -48,8 +48,7 @@ ISOLATION_OPTS = --no-locale --encoding=UTF8 --load-extension=temp_parallel
 TAP_TESTS = 1
 
 # Packagers run these. The TPC-H test needs a data generator from the network,
-# and the one of torn pages builds the module twice more and takes its chances
-# with the kernel; script/test runs them.
+# and the one of torn pages builds the module twice more; script/test runs them.
 PROVE_TESTS ?= $(filter-out t/030_tpch.pl t/045_torn_pages.pl,$(wildcard t/*.pl))
 
 # make WERROR=1, for developers and CI: a new compiler's new warning must not

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * io_fault.c
- *	  Makes reads or writes of temporary tables' files fail, for the tests.
+ *	  Makes reads or writes of temporary tables' files fail or take two steps, for
+ *	  the tests.
  *
  * A library to preload into a server (LD_PRELOAD).  The calls by which the
  * server reads and writes relations pass through here.  They do what they
@@ -14,8 +15,11 @@
  * and whose name begins with t and a digit as those of temporary relations do,
  * the first SKIP of each process succeed.  The TIMES that follow fail with
  * ERRNO; but the first of them transfers half a page if HOW is "short", and
- * nothing, as at the end of a file, if HOW is "end".  SERIAL, of the test's
- * choice, tells one order from the next: a new one starts the count again.
+ * nothing, as at the end of a file, if HOW is "end".  If HOW is "torn", all of
+ * them succeed, after a while in which only the first half of the first page has
+ * been transferred: no storage promises that others see a page change at once.
+ * SERIAL, of the test's choice, tells one order from the next: a new one starts
+ * the count again.
  *
  * All calls that fall under the order are written to the file IO_FAULT.log,
  * one a line: process, kind, and the bytes transferred or -1.
@@ -33,6 +37,7 @@
 #include <string.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef enum Outcome
@@ -41,7 +46,8 @@ typedef enum Outcome
 	PASS,
 	FAIL,
 	SHORT,
-	END_OF_FILE
+	END_OF_FILE,
+	TORN
 } Outcome;
 
 typedef ssize_t (*transfer_fn) (int, const struct iovec *, int, off_t);
@@ -103,6 +109,8 @@ outcome(const char *kind, int fd, int *error)
 	ncalls++;
 	if (ncalls <= skip || ncalls > skip + times)
 		return PASS;
+	if (strcmp(how, "torn") == 0)
+		return TORN;
 	if (ncalls == skip + 1 && strcmp(how, "short") == 0)
 		return SHORT;
 	if (ncalls == skip + 1 && strcmp(how, "end") == 0)
@@ -138,6 +146,7 @@ transfer(const char *function, const char *kind, int fd,
 	struct iovec half = {iov[0].iov_base, iov[0].iov_len / 2};
 	int			error = 0;
 	Outcome		what = outcome(kind, fd, &error);
+	const struct timespec while_torn = {0, 100 * 1000};
 	ssize_t		transferred = -1;
 
 	switch (what)
@@ -150,6 +159,11 @@ transfer(const char *function, const char *kind, int fd,
 		case SHORT:
 			transferred = real(fd, &half, 1, offset);
 			break;
+		case TORN:
+			if (real(fd, &half, 1, offset) < 0)
+				return -1;
+			nanosleep(&while_torn, NULL);
+			return real(fd, iov, iovcnt, offset);
 		case END_OF_FILE:
 			transferred = 0;
 			break;
