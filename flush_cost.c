@@ -39,13 +39,56 @@ tablespace_factor(Relation rel)
 	return spc_seq_page_cost / seq_page_cost;
 }
 
+/* Add the writes of relations, a List of Relation, to cost. */
+static void
+add_writes(FlushCost *cost, LocalBufStats *stats, List *relations)
+{
+	ListCell   *lc;
+
+	foreach(lc, relations)
+	{
+		Relation	rel = (Relation) lfirst(lc);
+		LocalBufCount *count = localbuf_stats_relation(stats, rel);
+
+		if (count == NULL)
+			continue;
+		cost->dirtied += count->dirtied;
+		cost->cost += write_temp_page_cost * count->dirtied *
+			tablespace_factor(rel);
+	}
+}
+
+/* Add the search of the pool for dirty pages to cost. */
+static void
+add_scan(FlushCost *cost, LocalBufStats *stats)
+{
+	cost->allocated = stats->allocated;
+	cost->cost += buffer_scan_cost * stats->allocated;
+}
+
 /*
- * What a flush of the tables relids, a List of Oid without duplicates, would
- * cost by stats.  Opens the tables and what hangs on them, and closes them
- * again.
+ * What a flush of table relid with all its indexes would cost by stats.  Opens
+ * the table and what hangs on it, and closes them again.
  */
 FlushCost
-flush_cost_of_tables(LocalBufStats *stats, List *relids)
+flush_cost_of_table(LocalBufStats *stats, Oid relid)
+{
+	FlushCost	result = {0};
+	List	   *family = temp_family_open(relid, AccessShareLock);
+
+	add_writes(&result, stats, family);
+	temp_family_close(family, AccessShareLock);
+	add_scan(&result, stats);
+	return result;
+}
+
+/*
+ * What a flush of the tables relids, a List of Oid without duplicates, would
+ * cost by stats, if of their indexes those in indexes are read.  Opens the
+ * tables and what hangs on them, and closes them again.
+ */
+FlushCost
+flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 {
 	FlushCost	result = {0};
 	ListCell   *lc;
@@ -55,24 +98,13 @@ flush_cost_of_tables(LocalBufStats *stats, List *relids)
 
 	foreach(lc, relids)
 	{
-		List	   *family = temp_family_open(lfirst_oid(lc), AccessShareLock);
-		ListCell   *member;
+		List	   *family = temp_family_open_part(lfirst_oid(lc), indexes,
+												   AccessShareLock);
 
-		foreach(member, family)
-		{
-			Relation	rel = (Relation) lfirst(member);
-			LocalBufCount *count = localbuf_stats_relation(stats, rel);
-
-			if (count == NULL)
-				continue;
-			result.dirtied += count->dirtied;
-			result.cost += write_temp_page_cost * count->dirtied *
-				tablespace_factor(rel);
-		}
+		add_writes(&result, stats, family);
 		temp_family_close(family, AccessShareLock);
 	}
-	result.allocated = stats->allocated;
-	result.cost += buffer_scan_cost * stats->allocated;
+	add_scan(&result, stats);
 	return result;
 }
 

@@ -113,15 +113,17 @@ place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
 	foreach(lc, statement_gathers(stmt))
 	{
 		Plan	   *gather = lfirst(lc);
+		PlanContents contents = plan_contents(gather->lefttree, stmt->rtable,
+											  stmt->subplans);
 		TempFlushPlan info;
 
-		info.relids = plan_contents(gather->lefttree, stmt->rtable,
-									stmt->subplans).temp_tables;
-		if (info.relids == NIL)
+		if (contents.temp_tables == NIL)
 			continue;
 		if (stats == NULL)
 			stats = localbuf_stats_for_price();
-		info.planned = flush_cost_of_tables(stats, info.relids);
+		info.relids = contents.temp_tables;
+		info.indexes = contents.indexes;
+		info.planned = flush_cost_of_tables(stats, info.relids, info.indexes);
 		insert_flush_node(gather, &info, ++last_id);
 	}
 }

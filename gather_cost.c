@@ -3,10 +3,11 @@
  * gather_cost.c
  *	  Who pays for the flush: the Gather whose workers read the tables.
  *
- * What a Gather over a relation of the planner has to flush does not depend on
+ * What a Gather over a relation of the planner has to flush hardly depends on
  * the path below it: each partial path of that relation reads, in the workers,
- * every table that the relation is made of.  So the charge belongs to the
- * Gather and to nothing below.  Paths over temporary tables then cost what
+ * every table that the relation is made of; of their indexes, those of the
+ * cheapest partial path are charged.  So the charge belongs to the Gather and
+ * to nothing below.  Paths over temporary tables then cost what
  * they would over permanent ones, a serial plan pays for no flush, no rescan
  * multiplies the charge, and a table that is joined with itself is charged
  * once.
@@ -273,13 +274,87 @@ tables_of_level(PlannerInfo *root, List *relids)
 }
 
 /* ----------
+ * Which indexes a path scans
+ * ----------
+ */
+
+static List *indexes_of_paths(List *paths, List *indexes);
+
+/*
+ * Add the indexes that path scans, of whatever tables.  Those that only its
+ * expressions' subplans scan are not found, nor those below a node that is
+ * not made before paths are gathered: the charge is an estimate.
+ */
+static List *
+indexes_of_path(Path *path, List *indexes)
+{
+	switch (nodeTag(path))
+	{
+		case T_IndexPath:
+			return list_append_unique_oid(indexes,
+										  ((IndexPath *) path)->indexinfo->indexoid);
+		case T_BitmapHeapPath:
+			return indexes_of_path(((BitmapHeapPath *) path)->bitmapqual,
+								   indexes);
+		case T_BitmapAndPath:
+			return indexes_of_paths(((BitmapAndPath *) path)->bitmapquals,
+									indexes);
+		case T_BitmapOrPath:
+			return indexes_of_paths(((BitmapOrPath *) path)->bitmapquals,
+									indexes);
+		case T_NestPath:
+		case T_MergePath:
+		case T_HashPath:
+			indexes = indexes_of_path(((JoinPath *) path)->outerjoinpath,
+									  indexes);
+			return indexes_of_path(((JoinPath *) path)->innerjoinpath,
+								   indexes);
+		case T_AppendPath:
+			return indexes_of_paths(((AppendPath *) path)->subpaths, indexes);
+		case T_MergeAppendPath:
+			return indexes_of_paths(((MergeAppendPath *) path)->subpaths,
+									indexes);
+		case T_SubqueryScanPath:
+			return indexes_of_path(((SubqueryScanPath *) path)->subpath,
+								   indexes);
+		case T_MaterialPath:
+			return indexes_of_path(((MaterialPath *) path)->subpath, indexes);
+		case T_MemoizePath:
+			return indexes_of_path(((MemoizePath *) path)->subpath, indexes);
+		case T_ProjectionPath:
+			return indexes_of_path(((ProjectionPath *) path)->subpath,
+								   indexes);
+		case T_SortPath:
+		case T_IncrementalSortPath:
+			return indexes_of_path(((SortPath *) path)->subpath, indexes);
+		case T_AggPath:
+			return indexes_of_path(((AggPath *) path)->subpath, indexes);
+		default:
+			return indexes;
+	}
+}
+
+static List *
+indexes_of_paths(List *paths, List *indexes)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+		indexes = indexes_of_path(lfirst(lc), indexes);
+	return indexes;
+}
+
+/* ----------
  * Charging
  * ----------
  */
 
-/* What a flush of the tables would cost.  Counts the pool at the first call. */
+/*
+ * What a flush of the tables, with those of their indexes that are in indexes,
+ * would cost.  Counts the pool at the first call.
+ */
 static Cost
-flush_cost(List *relids)
+flush_cost(List *relids, List *indexes)
 {
 	if (relids == NIL)
 		return 0;
@@ -290,7 +365,7 @@ flush_cost(List *relids)
 		current->stats = localbuf_stats_for_price();
 		MemoryContextSwitchTo(old);
 	}
-	return flush_cost_of_tables(current->stats, relids).cost;
+	return flush_cost_of_tables(current->stats, relids, indexes).cost;
 }
 
 /*
@@ -304,14 +379,15 @@ charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
 	Cost		cost = 0;
 
 	if (rel->partial_pathlist != NIL)
-		cost = flush_cost(tables_of_rel(root, rel, NIL));
+		cost = flush_cost(tables_of_rel(root, rel, NIL),
+						  indexes_of_path(linitial(rel->partial_pathlist), NIL));
 	set_charge(cost);
 }
 
 /*
  * Charge the Gather paths of the set operation that query level root is a part
- * of.  To be called after the planning of each part: the last call sees all of
- * them.
+ * of, for its tables without their indexes.  To be called after the planning of
+ * each part: the last call sees all of them.
  */
 void
 charge_gather_of_setop(PlannerInfo *root)
@@ -323,7 +399,7 @@ charge_gather_of_setop(PlannerInfo *root)
 		return;
 	relids = tables_of_level(parent, relids);
 	relids = tables_of_level(root, relids);
-	set_charge(flush_cost(relids));
+	set_charge(flush_cost(relids, NIL));
 }
 
 /* Would core choose the genetic join search? */
@@ -367,7 +443,7 @@ join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 
 	if (next != NULL || genetic_join_search(levels_needed) || !parallel)
 	{
-		set_charge(parallel ? flush_cost(tables_of_level(root, NIL)) : 0);
+		set_charge(parallel ? flush_cost(tables_of_level(root, NIL), NIL) : 0);
 		rel = next_join_search(next, root, levels_needed, initial_rels);
 	}
 	else

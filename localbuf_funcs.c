@@ -75,5 +75,5 @@ pg_temp_flush_cost(PG_FUNCTION_ARGS)
 
 	relid = temp_table_argument(fcinfo, 0, MAY_READ_TABLE);
 	stats = localbuf_stats_collect();
-	PG_RETURN_FLOAT8(flush_cost_of_tables(stats, list_make1_oid(relid)).cost);
+	PG_RETURN_FLOAT8(flush_cost_of_table(stats, relid).cost);
 }

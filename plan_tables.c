@@ -1,24 +1,26 @@
 /*-------------------------------------------------------------------------
  *
  * plan_tables.c
- *	  Which temporary tables a finished plan reads.
+ *	  Which temporary tables, with which indexes, a finished plan reads.
  *
  * Core has walkers for queries and expressions and for the state of a running
  * plan, but none for a finished plan, so this file knows where each plan node
  * keeps its children and its expressions.  Expressions matter because they
  * hold subplans, which a worker runs too.
  *
- * The invariant: a table that a worker may read is found.  A node that this
- * file does not know could hide one, so it is an error; the executor checks
- * again (see check_all_found() in temp_flush.c).
+ * The invariant: a table or index that a worker may read is found.  A node that
+ * this file does not know could hide one, so it is an error; the executor
+ * checks again (see check_all_found() in temp_flush.c).
  *
  *-------------------------------------------------------------------------
  */
 #include "temp_parallel.h"
 
+#include "access/relation.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pg_list.h"
 #include "parser/parsetree.h"
+#include "utils/rel.h"
 
 typedef struct PlanSearch
 {
@@ -121,26 +123,55 @@ search_expression(Node *node, PlanSearch *search)
 
 #define SEARCH(expression) search_expression((Node *) (expression), search)
 
-static void
+/*
+ * Add the table of a scan.  Returns its OID if it is a temporary one of this
+ * session, or else InvalidOid.
+ */
+static Oid
 add_table(Index rti, PlanSearch *search)
 {
 	RangeTblEntry *rte;
 
 	if (rti == 0)
-		return;
+		return InvalidOid;
 	rte = rt_fetch(rti, search->rtable);
-	if (rte->rtekind == RTE_RELATION && is_session_temp_table(rte->relid))
-		search->found.temp_tables =
-			list_append_unique_oid(search->found.temp_tables, rte->relid);
+	if (rte->rtekind != RTE_RELATION || !is_session_temp_table(rte->relid))
+		return InvalidOid;
+	search->found.temp_tables =
+		list_append_unique_oid(search->found.temp_tables, rte->relid);
+	return rte->relid;
 }
 
+/* Add the table and the index of a scan. */
+static void
+add_index(Index rti, Oid index, PlanSearch *search)
+{
+	if (OidIsValid(add_table(rti, search)))
+		search->found.indexes =
+			list_append_unique_oid(search->found.indexes, index);
+}
+
+/*
+ * Add tables that another module's node scans, by whichever of their indexes.
+ */
 static void
 add_tables(Bitmapset *rtis, PlanSearch *search)
 {
 	int			rti = -1;
 
 	while ((rti = bms_next_member(rtis, rti)) >= 0)
-		add_table(rti, search);
+	{
+		Oid			relid = add_table(rti, search);
+		Relation	table;
+
+		if (!OidIsValid(relid))
+			continue;
+		table = relation_open(relid, AccessShareLock);
+		search->found.indexes =
+			list_concat_unique_oid(search->found.indexes,
+								   RelationGetIndexList(table));
+		relation_close(table, AccessShareLock);
+	}
 }
 
 /*
@@ -168,18 +199,21 @@ search_node(Plan *plan, PlanSearch *search)
 			SEARCH(((SampleScan *) plan)->tablesample);
 			break;
 		case T_IndexScan:
-			add_table(((Scan *) plan)->scanrelid, search);
+			add_index(((Scan *) plan)->scanrelid, ((IndexScan *) plan)->indexid,
+					  search);
 			SEARCH(((IndexScan *) plan)->indexqualorig);
 			SEARCH(((IndexScan *) plan)->indexorderbyorig);
 			break;
 		case T_IndexOnlyScan:
-			add_table(((Scan *) plan)->scanrelid, search);
+			add_index(((Scan *) plan)->scanrelid,
+					  ((IndexOnlyScan *) plan)->indexid, search);
 			SEARCH(((IndexOnlyScan *) plan)->indexqual);
 			SEARCH(((IndexOnlyScan *) plan)->recheckqual);
 			SEARCH(((IndexOnlyScan *) plan)->indexorderby);
 			break;
 		case T_BitmapIndexScan:
-			add_table(((Scan *) plan)->scanrelid, search);
+			add_index(((Scan *) plan)->scanrelid,
+					  ((BitmapIndexScan *) plan)->indexid, search);
 			SEARCH(((BitmapIndexScan *) plan)->indexqualorig);
 			break;
 		case T_BitmapHeapScan:
@@ -209,7 +243,9 @@ search_node(Plan *plan, PlanSearch *search)
 			SEARCH(((ForeignScan *) plan)->fdw_recheck_quals);
 			break;
 		case T_CustomScan:
-			add_table(((Scan *) plan)->scanrelid, search);
+			if (((Scan *) plan)->scanrelid != 0)
+				add_tables(bms_make_singleton(((Scan *) plan)->scanrelid),
+						   search);
 			add_tables(((CustomScan *) plan)->custom_relids, search);
 			SEARCH(((CustomScan *) plan)->custom_exprs);
 			break;
@@ -282,8 +318,8 @@ search_plan(Plan *plan, PlanSearch *search)
 
 /*
  * The temporary tables of this session that plan may read, itself or by the
- * subplans that it runs, and these subplans, with those that they run.  rtable
- * and subplans are those of the statement.
+ * subplans that it runs, by which of their indexes, and these subplans, with
+ * those that they run.  rtable and subplans are those of the statement.
  */
 PlanContents
 plan_contents(Plan *plan, List *rtable, List *subplans)

@@ -120,7 +120,8 @@ look_at_gather(Plan *gather, SecondLook *look)
 			look->stats = localbuf_stats_for_price();
 		look->parallel -= info.planned.cost;
 		look->planned_flush += info.planned.cost;
-		look->flush += flush_cost_of_tables(look->stats, info.relids).cost;
+		look->flush += flush_cost_of_tables(look->stats, info.relids,
+											info.indexes).cost;
 	}
 }
 

@@ -9,8 +9,8 @@
  * left to the leader never comes there, and nothing is written for it.  In a
  * worker, a plan with the node in it opens the door to the tables.
  *
- * The invariant: when a worker starts, every page of every table that it may
- * read is in the table's files as the leader sees it.
+ * The invariant: when a worker starts, every page of every table and index that
+ * it may read is in its files as the leader sees it.
  *
  *-------------------------------------------------------------------------
  */
@@ -131,7 +131,8 @@ make_temp_flush(Plan *child, const TempFlushPlan *info, int plan_node_id)
 	 * would come back as an Integer: hence a String for the cost.
 	 */
 	cscan->custom_private =
-		list_make4(info->relids,
+		list_make5(info->relids,
+				   info->indexes,
 				   makeInteger(info->planned.dirtied),
 				   makeInteger(info->planned.allocated),
 				   makeString(psprintf("%.17g", info->planned.cost)));
@@ -153,9 +154,11 @@ temp_flush_plan(CustomScan *cscan)
 	TempFlushPlan info;
 
 	info.relids = (List *) linitial(cscan->custom_private);
-	info.planned.dirtied = intVal(lsecond(cscan->custom_private));
-	info.planned.allocated = intVal(lthird(cscan->custom_private));
-	info.planned.cost = strtod(strVal(lfourth(cscan->custom_private)), NULL);
+	info.indexes = (List *) lsecond(cscan->custom_private);
+	info.planned.dirtied = intVal(lthird(cscan->custom_private));
+	info.planned.allocated = intVal(lfourth(cscan->custom_private));
+	info.planned.cost = strtod(strVal(list_nth(cscan->custom_private, 4)),
+							   NULL);
 	return info;
 }
 
@@ -244,21 +247,31 @@ temp_flush_end(CustomScanState *css)
  */
 
 /*
- * Cross-check plan_tables.c: whatever temporary table the running plan has
- * open below Gather must be among those to flush.  A worker would read the
+ * Cross-check plan_tables.c: whatever temporary table or index the running plan
+ * has open below Gather must be among those to flush.  A worker would read the
  * rest from files that nobody has written.
  */
 static bool
 check_all_found(PlanState *ps, TempFlushState *state)
 {
 	Relation	rel = NULL;
+	Relation	index = NULL;
 
 	switch (nodeTag(ps))
 	{
+		case T_IndexScanState:
+			index = ((IndexScanState *) ps)->iss_RelationDesc;
+			rel = ((ScanState *) ps)->ss_currentRelation;
+			break;
+		case T_IndexOnlyScanState:
+			index = ((IndexOnlyScanState *) ps)->ioss_RelationDesc;
+			rel = ((ScanState *) ps)->ss_currentRelation;
+			break;
+		case T_BitmapIndexScanState:
+			index = ((BitmapIndexScanState *) ps)->biss_RelationDesc;
+			break;
 		case T_SeqScanState:
 		case T_SampleScanState:
-		case T_IndexScanState:
-		case T_IndexOnlyScanState:
 		case T_BitmapHeapScanState:
 		case T_TidScanState:
 		case T_TidRangeScanState:
@@ -272,6 +285,10 @@ check_all_found(PlanState *ps, TempFlushState *state)
 		!list_member_oid(state->plan.relids, RelationGetRelid(rel)))
 		elog(ERROR, "temporary table \"%s\" below Gather was not planned to be flushed",
 			 RelationGetRelationName(rel));
+	if (index != NULL && RelationUsesLocalBuffers(index) &&
+		!list_member_oid(state->plan.indexes, RelationGetRelid(index)))
+		elog(ERROR, "index \"%s\" of a temporary table below Gather was not planned to be flushed",
+			 RelationGetRelationName(index));
 
 	return planstate_tree_walker(ps, check_all_found, state);
 }
@@ -330,8 +347,9 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 			elog(ERROR, "temporary table \"%s\" is about to be read by workers but is not read-only",
 				 get_rel_name(lfirst_oid(lc)));
 		relations = list_concat(relations,
-								temp_family_open(lfirst_oid(lc),
-												 AccessShareLock));
+								temp_family_open_part(lfirst_oid(lc),
+													  state->plan.indexes,
+													  AccessShareLock));
 	}
 	written = flush_local_buffers_of(relations);
 	temp_family_close(relations, NoLock);
@@ -421,6 +439,12 @@ temp_flush_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		foreach(lc, state->plan.relids)
 			names = lappend(names, get_rel_name(lfirst_oid(lc)));
 		ExplainPropertyList("Flushed Tables", names, es);
+
+		names = NIL;
+		foreach(lc, state->plan.indexes)
+			names = lappend(names, get_rel_name(lfirst_oid(lc)));
+		if (names != NIL)
+			ExplainPropertyList("Flushed Indexes", names, es);
 	}
 
 	if (es->costs && as_text)

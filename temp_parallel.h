@@ -31,6 +31,8 @@ extern bool is_session_temp_table(Oid relid);
 
 /* temp_family.c: a temporary table with all that hangs on it */
 extern List *temp_family_open(Oid relid, LOCKMODE lockmode);
+extern List *temp_family_open_part(Oid relid, List *indexes,
+								   LOCKMODE lockmode);
 extern void temp_family_close(List *family, LOCKMODE lockmode);
 
 /* temp_relations.c: whose pages are in the pool? */
@@ -81,7 +83,9 @@ typedef struct FlushCost
 } FlushCost;
 
 extern double tablespace_factor(Relation rel);
-extern FlushCost flush_cost_of_tables(LocalBufStats *stats, List *relids);
+extern FlushCost flush_cost_of_table(LocalBufStats *stats, Oid relid);
+extern FlushCost flush_cost_of_tables(LocalBufStats *stats, List *relids,
+									  List *indexes);
 extern FlushCost flush_cost_of_pool(LocalBufStats *stats);
 
 /* gather_cost.c: who pays for the flush */
@@ -107,6 +111,7 @@ extern void add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel,
 typedef struct PlanContents
 {
 	List	   *temp_tables;	/* OIDs of this session's, without duplicates */
+	List	   *indexes;		/* the same of their indexes that are scanned */
 	Bitmapset  *subplans;		/* plan_ids */
 } PlanContents;
 
@@ -121,6 +126,7 @@ extern void place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats);
 typedef struct TempFlushPlan
 {
 	List	   *relids;			/* temporary tables that the workers may read */
+	List	   *indexes;		/* those of their indexes that they may read */
 	FlushCost	planned;		/* what the planner reckoned with */
 } TempFlushPlan;
 

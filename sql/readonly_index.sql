@@ -25,6 +25,7 @@ LANGUAGE plpgsql PARALLEL RESTRICTED AS $$
 BEGIN
 	CASE what
 		WHEN 'close' THEN CLOSE c;
+		WHEN 'next' THEN MOVE FORWARD 1 FROM c;
 		WHEN 'move' THEN MOVE FORWARD 800 FROM c;
 		WHEN 'set back' THEN MOVE ABSOLUTE 0 FROM c;
 	END CASE;
@@ -94,9 +95,48 @@ SET LOCAL enable_bitmapscan = off;
 DECLARE c CURSOR FOR SELECT id FROM t WHERE id BETWEEN 7000 AND 7830;
 FETCH 2 FROM c;
 RESET enable_seqscan;
+SELECT pg_flush_local_buffers() > 0 AS clean;
 SELECT n, pg_temp.use_cursor('c', 'move') AS marked FROM (SELECT count(*) AS n FROM t) s;
 FETCH 20 FROM c;
 COMMIT;
+
+-- A merge join that has found what it looked for sets its inner scan back, without
+-- a step from the row where it was: the next outer row has the same key.
+CREATE TEMP TABLE twice (k int, x int);
+INSERT INTO twice VALUES (1, 3998), (1, 3998);
+CREATE TEMP TABLE m (k int, x int);
+INSERT INTO m SELECT g / 2000, g FROM generate_series(0, 9999) g;
+CREATE INDEX m_k ON m (k) WITH (deduplicate_items = off);
+ANALYZE twice, m;
+CREATE FUNCTION pg_temp.marked_by_join(in_parallel boolean) RETURNS TABLE (rows_of_m bigint, marked boolean)
+LANGUAGE plpgsql
+SET enable_hashjoin = off SET enable_nestloop = off SET enable_bitmapscan = off SET enable_seqscan = off
+AS $$
+DECLARE
+	c refcursor := 'c';
+BEGIN
+	OPEN c NO SCROLL FOR SELECT * FROM twice WHERE EXISTS (SELECT FROM m WHERE m.k = twice.k AND m.x > twice.x);
+	MOVE FORWARD 1 FROM c;
+	PERFORM set_config('enable_seqscan', 'on', true);
+	PERFORM pg_flush_local_buffers();
+	IF in_parallel THEN
+		RETURN QUERY SELECT n, pg_temp.use_cursor('c', 'next') FROM (SELECT count(*) AS n FROM m) s;
+	ELSE
+		RETURN QUERY SELECT NULL::bigint, pg_temp.use_cursor('c', 'next');
+	END IF;
+	CLOSE c;
+END $$;
+BEGIN;
+SET LOCAL enable_hashjoin = off;
+SET LOCAL enable_nestloop = off;
+SET LOCAL enable_bitmapscan = off;
+SET LOCAL enable_seqscan = off;
+SET LOCAL max_parallel_workers_per_gather = 0;
+EXPLAIN (COSTS OFF) SELECT * FROM twice WHERE EXISTS (SELECT FROM m WHERE m.k = twice.k AND m.x > twice.x);
+COMMIT;
+DELETE FROM m WHERE x BETWEEN 3950 AND 3998;
+SELECT * FROM pg_temp.marked_by_join(true);
+SELECT * FROM pg_temp.marked_by_join(false);
 
 -- After an error in the parallel query the indexes have their own access methods
 -- back.
@@ -114,5 +154,5 @@ SELECT pg_flush_local_buffers() >= 0 AS clean;
 SELECT pg_temp.use_cursor('c', 'close') AS marked;
 COMMIT;
 
-DROP TABLE t;
+DROP TABLE t, twice, m;
 DROP EXTENSION temp_parallel;

@@ -1,6 +1,6 @@
 # Parallel plans over temporary tables that get fewer workers than they planned,
-# or none: other sessions have them all, or max_parallel_workers = 0. And plans whose
-# leader does not take part.
+# or none: other sessions have them all, or max_parallel_workers = 0. Plans whose
+# leader does not take part. And no shared memory for the workers.
 #
 # The leader then reads alone what it has flushed, with hints dropped page by
 # page; broken, it would return a part of the rows, write pages while some
@@ -17,7 +17,8 @@ use TempParallel;
 use Test::More;
 
 seed_moments();
-my $node = fault_server('main');
+# shared memory in files of a directory that can be closed
+my $node = fault_server('main', "dynamic_shared_memory_type = mmap\n");
 my $holder = fault_session($node);
 my $n = 0;
 
@@ -66,6 +67,17 @@ foreach my $pool ('800kB', '32MB')
 	launched($s, 0, "$pool, no process left");
 	make_idle();
 	launched($s, 2, "$pool, all workers again");
+
+	# After the flush there is no memory to tell the workers what to do.
+	my $memory = $node->data_dir . '/pg_dynshmem';
+	change($s, ++$n);
+	chmod 0500, $memory or die "chmod: $!";
+	my ($out, $err) = $s->query('SELECT count(*), sum(v) FROM t;');
+	chmod 0700, $memory or die "chmod: $!";
+	like($err, qr/ERROR:  .*could not open shared memory segment "pg_dynshmem/,
+		"$pool, no shared memory: the server's own error");
+	ok(sound($s, $n), "$pool, no shared memory: nothing lost or left behind");
+	launched($s, 2, "$pool, all workers after that");
 	$s->quit;
 }
 

@@ -64,10 +64,23 @@ SMALL = {"temp_buffers": "100", "temp_parallel.worker_temp_buffers": "100"}
 FORCED = {"debug_parallel_query": "on", "parallel_leader_participation": "off"}
 MODES = {
     "off": OFF,
+    "shuffled": OFF,                    # and the rows that a test finds are in random order
     "zero": ZERO,
     "small": {**ZERO, **SMALL},
     "forced": {**ZERO, **FORCED},       # every plan that a worker may run, by workers alone
 }
+
+# Each table is emptied and filled again. What cannot be is as it was.
+SHUFFLE = """DO $$ DECLARE t regclass; BEGIN
+FOR t IN SELECT oid FROM pg_class WHERE relnamespace = pg_my_temp_schema() AND relkind = 'r' LOOP
+    BEGIN
+        EXECUTE format('CREATE TEMP TABLE shuffled ON COMMIT DROP AS SELECT * FROM ONLY %s ORDER BY random()', t);
+        EXECUTE format('DELETE FROM ONLY %s', t);
+        EXECUTE format('INSERT INTO %s SELECT * FROM shuffled', t);
+        DROP TABLE shuffled;
+    EXCEPTION WHEN OTHERS THEN RAISE WARNING '%: %', t, SQLERRM;
+    END;
+END LOOP; END $$;"""
 
 
 def schedule(directory):
@@ -96,7 +109,7 @@ def before(directory, test, text):
     return ["test_setup"] + [name for name in schedule(directory) if name in wanted]
 
 
-def session_input(directory, test):
+def session_input(directory, test, mode):
     """What psql is fed."""
     text = read(directory, test)
     # Only what changes something, alone: what is compared begins after it.
@@ -108,6 +121,7 @@ def session_input(directory, test):
               # Roles of the test's may use this session's tables, as far as it says.
               "DO $$ BEGIN EXECUTE format('GRANT ALL ON SCHEMA %s TO PUBLIC',"
               " pg_my_temp_schema()::regnamespace); END $$;",
+              SHUFFLE if mode == "shuffled" else "",
               "\\echo @@stop"]
     counters = ("SELECT flushes AS oracle_flushes, workers_launched AS oracle_workers"
                 " FROM public.temp_parallel_stats() \\gset")
@@ -156,7 +170,7 @@ def run_test(options, test):
     try:
         done = subprocess.run(
             psql + ["-A", "-R", "\x1e", "-F", "\x1f", "-P", "null=\\N"], env=environment,
-            input=session_input(options.directory, test).encode("utf-8", "surrogateescape"),
+            input=session_input(options.directory, test, options.mode).encode("utf-8", "surrogateescape"),
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=options.timeout, check=False)
         output, ended = done.stdout, done.returncode in (0, 3)
     except subprocess.TimeoutExpired as timeout:

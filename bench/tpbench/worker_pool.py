@@ -1,7 +1,8 @@
 """bench/worker_pool: how many local buffers a worker needs.
 
 The same parallel plans with worker_temp_buffers at several sizes, in turns;
-each time is compared with the one at the default size in the same round.
+each time is compared with the one at the default size in the same round. Then
+whether workers start later if the session's own pool is large.
 """
 
 import argparse
@@ -26,6 +27,10 @@ WORKLOADS = {
     "lookups": ("SELECT sum(b.amount) FROM big a JOIN big b ON b.id = a.amount WHERE a.grp < 5",
                 {"enable_hashjoin": "off", "enable_mergejoin": "off", "enable_memoize": "off"}),
 }
+
+# The session's own pool, and the rounds for it: a launch takes some milliseconds.
+SESSION_POOLS = ("8MB", "1GB")
+LAUNCHES = 100
 
 
 def arguments():
@@ -52,6 +57,31 @@ def load(conn, rows):
         ANALYZE big;
         SELECT pg_flush_local_buffers();
     """)
+
+
+def launch_by_session_pool(progress):
+    """The ratios of a launch with the larger pool of the session's, which is full,
+    to one with the smaller, and the median of the latter in ms."""
+    sql = WORKLOADS["launch"][0]
+    arms = [Arm(pool, "TEMP", {}) for pool in SESSION_POOLS]
+    conns = {}
+    for arm in arms:
+        progress.say(f"filling temp_buffers of {arm.name}")
+        conn = conns[arm.name] = connect(SETTINGS | FORCED | {"temp_buffers": arm.name})
+        conn.execute("CREATE TEMP TABLE filler (pad text)")
+        conn.execute("ALTER TABLE filler ALTER pad SET STORAGE PLAIN")
+        conn.execute("INSERT INTO filler SELECT repeat('x', 7000) FROM generate_series(1,"
+                     " pg_size_bytes(%s) / current_setting('block_size')::bigint)", (arm.name,))
+        load(conn, 1000)
+    runs = []
+    for n in range(-1, LAUNCHES):
+        for arm in measure.rotated(arms, n):
+            runs.append(measure.run(conns[arm.name], arm, sql, "launch",
+                                    "warm" if n < 0 else "repeat", n))
+    if measure.plans(runs, "launch", "repeat", SESSION_POOLS[1]) != "parallel":
+        raise SystemExit("launch: the plan is not parallel")
+    return (measure.ratios(runs, "launch", "repeat", SESSION_POOLS[1], SESSION_POOLS[0]),
+            measure.median_ms(runs, "launch", "repeat", SESSION_POOLS[0]))
 
 
 def main():
@@ -93,6 +123,11 @@ def main():
         print(f"{name:12}" + "".join(f"{ratio:9.2f}" for ratio in ratios) + f"  ({base:.1f} ms)")
     if not all(measure.same_answers(runs, name) for name in WORKLOADS):
         raise SystemExit("answers differ")
+
+    small, large = SESSION_POOLS
+    ratios, base = launch_by_session_pool(progress)
+    print(f"\nlaunch with temp_buffers = {large}, all in use, by that with {small}:"
+          f" median of {LAUNCHES} rounds {median(ratios):.3f}  ({base:.1f} ms)")
 
 
 if __name__ == "__main__":
