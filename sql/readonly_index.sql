@@ -104,6 +104,7 @@ COMMIT;
 -- a step from the row where it was: the next outer row has the same key.
 CREATE TEMP TABLE twice (k int, x int);
 INSERT INTO twice VALUES (1, 3998), (1, 3998);
+CREATE INDEX twice_k ON twice (k);
 CREATE TEMP TABLE m (k int, x int);
 INSERT INTO m SELECT g / 2000, g FROM generate_series(0, 9999) g;
 CREATE INDEX m_k ON m (k) WITH (deduplicate_items = off);

@@ -40,6 +40,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define HALF_PAGE 4096
+
 typedef enum Outcome
 {
 	PASS_UNSEEN,				/* no order, or not for this call */
@@ -143,7 +145,7 @@ transfer(const char *function, const char *kind, int fd,
 		 const struct iovec *iov, int iovcnt, off_t offset)
 {
 	transfer_fn real = (transfer_fn) dlsym(RTLD_NEXT, function);
-	struct iovec half = {iov[0].iov_base, iov[0].iov_len / 2};
+	struct iovec half = {iov[0].iov_base, HALF_PAGE};	/* iov may be of many */
 	int			error = 0;
 	Outcome		what = outcome(kind, fd, &error);
 	const struct timespec while_torn = {0, 100 * 1000};
