@@ -16,7 +16,8 @@ from .settings import SETTINGS, line
 # Workers only, and whatever is to be measured in them.
 FORCED = {"parallel_leader_participation": "off", "parallel_setup_cost": "0",
           "parallel_tuple_cost": "0", "min_parallel_table_scan_size": "0",
-          "min_parallel_index_scan_size": "0", "max_parallel_workers_per_gather": "2"}
+          "min_parallel_index_scan_size": "0", "max_parallel_workers_per_gather": "2",
+          "temp_parallel.write_temp_page_cost": "0", "temp_parallel.buffer_scan_cost": "0"}
 
 # Each with the settings that make its plan.
 WORKLOADS = {
