@@ -60,29 +60,47 @@ def load(conn, rows):
     """)
 
 
-def launch_by_session_pool(progress):
-    """The ratios of a launch with the larger pool of the session's, which is full,
-    to one with the smaller, and the median of the latter in ms."""
+def fill_pool(conn, pool):
+    """A table of a page a row, as many as the pool has."""
+    conn.execute("CREATE TEMP TABLE filler (pad text)")
+    conn.execute("ALTER TABLE filler ALTER pad SET STORAGE PLAIN")
+    conn.execute("INSERT INTO filler SELECT repeat('x', 7000) FROM generate_series(1,"
+                 " pg_size_bytes(%s) / current_setting('block_size')::bigint)", (pool,))
+    conn.execute("SELECT pg_flush_local_buffers()")
+
+
+def launches(conns):
+    """The ratios of a launch with the larger pool of the session's to one with the
+    smaller, and the median of the latter in ms."""
     sql = WORKLOADS["launch"][0]
-    arms = [Arm(pool, "TEMP", {}) for pool in SESSION_POOLS]
-    conns = {}
-    for arm in arms:
-        progress.say(f"filling temp_buffers of {arm.name}")
-        conn = conns[arm.name] = connect(SETTINGS | FORCED | {"temp_buffers": arm.name})
-        conn.execute("CREATE TEMP TABLE filler (pad text)")
-        conn.execute("ALTER TABLE filler ALTER pad SET STORAGE PLAIN")
-        conn.execute("INSERT INTO filler SELECT repeat('x', 7000) FROM generate_series(1,"
-                     " pg_size_bytes(%s) / current_setting('block_size')::bigint)", (arm.name,))
-        load(conn, 1000)
+    small, large = arms = [Arm(pool, "TEMP", {}) for pool in SESSION_POOLS]
     runs = []
     for n in range(-1, LAUNCHES):
         for arm in measure.rotated(arms, n):
             runs.append(measure.run(conns[arm.name], arm, sql, "launch",
                                     "warm" if n < 0 else "repeat", n))
-    if measure.plans(runs, "launch", "repeat", SESSION_POOLS[1]) != "parallel":
+    if any(run.plan != "parallel" for run in runs):
         raise SystemExit("launch: the plan is not parallel")
-    return (measure.ratios(runs, "launch", "repeat", SESSION_POOLS[1], SESSION_POOLS[0]),
-            measure.median_ms(runs, "launch", "repeat", SESSION_POOLS[0]))
+    return (measure.ratios(runs, "launch", "repeat", large.name, small.name),
+            measure.median_ms(runs, "launch", "repeat", small.name))
+
+
+def report_launches(progress):
+    """Does the session's own pool matter, while it is nearly empty, and when all of
+    it is in use?"""
+    small, large = SESSION_POOLS
+    conns = {pool: connect(SETTINGS | FORCED | {"temp_buffers": pool}) for pool in SESSION_POOLS}
+    for conn in conns.values():
+        load(conn, 1000)
+    print(f"\nlaunch with temp_buffers = {large} by that with {small},"
+          f" median of {LAUNCHES} rounds")
+    for state in ("nearly empty", "in use"):
+        if state == "in use":
+            progress.say("filling the pools")
+            for pool, conn in conns.items():
+                fill_pool(conn, pool)
+        ratios, base = launches(conns)
+        print(f"{state:12}{median(ratios):9.3f}  ({base:.1f} ms)")
 
 
 def main():
@@ -125,10 +143,7 @@ def main():
     if not all(measure.same_answers(runs, name) for name in WORKLOADS):
         raise SystemExit("answers differ")
 
-    small, large = SESSION_POOLS
-    ratios, base = launch_by_session_pool(progress)
-    print(f"\nlaunch with temp_buffers = {large}, all in use, by that with {small}:"
-          f" median of {LAUNCHES} rounds {median(ratios):.3f}  ({base:.1f} ms)")
+    report_launches(progress)
 
 
 if __name__ == "__main__":
