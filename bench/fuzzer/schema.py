@@ -241,7 +241,9 @@ def create_index(rng, table):
             options = f" WITH (fillfactor = {rng.choice([50, 70, 100])})"
     else:
         usable = table.of_type(METHODS[method])
-        if not usable:
+        # The server itself keeps in mind pages of an SP-GiST index that it has
+        # truncated at a COMMIT, and fails to read them (15 as well as 18).
+        if not usable or (method == "spgist" and table.on_commit == "DELETE ROWS"):
             return create_index_on_id(table)
         columns = [rng.choice(usable)]
         if method == "gin":
