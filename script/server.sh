@@ -77,6 +77,7 @@ server_is_complete() {
 # For what initdb starts, its program stays as it is; "pg_ctl restart" starts what
 # the server believes to be its program.
 use_sanitizers() {
+	export TEST_SANITIZE=1		# for what cannot be tested with it
 	mv "$bindir/postgres" "$bindir/postgres.real"
 	cat >"$bindir/postgres" <<-SH
 		#!/bin/bash

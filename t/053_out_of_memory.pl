@@ -19,6 +19,8 @@ use Time::HiRes qw(usleep);
 
 plan skip_all => 'needs prlimit and /proc' if !-e '/proc/self/status' || system('prlimit --pid $$ --as >/dev/null 2>&1') != 0;
 
+plan skip_all => 'AddressSanitizer ends a process whose address space is limited' if $ENV{TEST_SANITIZE};
+
 seed_moments();
 my $node = fault_server('main');
 my $other = fault_session($node);
