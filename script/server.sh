@@ -82,7 +82,7 @@ use_sanitizers() {
 	cat >"$bindir/postgres" <<-SH
 		#!/bin/bash
 		[ "\$1" = -D ] || exec "\$0.real" "\$@"
-		export LD_PRELOAD='$(gcc -print-file-name=libasan.so)'
+		export LD_PRELOAD="$(gcc -print-file-name=libasan.so)\${LD_PRELOAD:+ \$LD_PRELOAD}"
 		export ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0:abort_on_error=1
 		export UBSAN_OPTIONS=print_stacktrace=1:abort_on_error=1
 		exec -a "\$0" "\$0.real" "\$@"

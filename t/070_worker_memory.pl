@@ -13,6 +13,8 @@ use Test::More;
 plan skip_all => 'only Linux says what memory a process has to itself'
   unless -r '/proc/self/smaps_rollup';
 
+plan skip_all => 'AddressSanitizer needs memory of its own' if $ENV{TEST_SANITIZE};
+
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
 $node->append_conf('postgresql.conf', qq{
