@@ -17,18 +17,21 @@ OBJS = \
 	localbuf_stats.o \
 	localbuf_view.o \
 	oscache.o \
+	plan_pins.o \
 	plan_tables.o \
 	readonly_heap.o \
 	readonly_index.o \
 	readonly_phase.o \
 	second_look.o \
+	sent_values.o \
 	session_stats.o \
 	temp_family.o \
 	temp_flush.o \
 	temp_parallel.o \
 	temp_paths.o \
 	temp_relations.o \
-	temp_worker.o
+	temp_worker.o \
+	worker_relations.o
 
 EXTENSION = temp_parallel
 DATA = temp_parallel--1.0.sql

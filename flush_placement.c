@@ -124,6 +124,8 @@ place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
 		info.relids = contents.temp_tables;
 		info.indexes = contents.indexes;
 		info.planned = flush_cost_of_tables(stats, info.relids, info.indexes);
+		info.pins = tp_plan_pins(gather->lefttree, contents.subplans, stmt);
+		info.user_code = contents.user_code;
 		insert_flush_node(gather, &info, ++last_id);
 	}
 }

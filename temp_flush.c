@@ -50,8 +50,15 @@ static void temp_flush_initialize_worker(CustomScanState *css, shm_toc *toc,
 static void temp_flush_explain(CustomScanState *css, List *ancestors,
 							   ExplainState *es);
 
-/* in a worker: relations made read-only */
+/* What the leader tells workers at each launch; in dynamic shared memory. */
+typedef struct TempFlushShared
+{
+	int64		tuples_needed;	/* of the Gather, see ExecSetTupleBound() */
+} TempFlushShared;
+
+/* in a worker: relations made read-only, and what the leader has told */
 static List *worker_relations = NIL;
+static TempFlushShared *worker_shared = NULL;
 
 static const CustomScanMethods plan_methods = {
 	.CustomName = "TempFlush",
@@ -136,6 +143,10 @@ make_temp_flush(Plan *child, const TempFlushPlan *info, int plan_node_id)
 				   makeInteger(info->planned.dirtied),
 				   makeInteger(info->planned.allocated),
 				   makeString(psprintf("%.17g", info->planned.cost)));
+	cscan->custom_private = lappend(cscan->custom_private,
+									makeInteger(info->pins));
+	cscan->custom_private = lappend(cscan->custom_private,
+									makeInteger(info->user_code));
 	cscan->methods = &plan_methods;
 	return cscan;
 }
@@ -159,6 +170,8 @@ temp_flush_plan(CustomScan *cscan)
 	info.planned.allocated = intVal(lfourth(cscan->custom_private));
 	info.planned.cost = strtod(strVal(list_nth(cscan->custom_private, 4)),
 							   NULL);
+	info.pins = intVal(list_nth(cscan->custom_private, 5));
+	info.user_code = intVal(list_nth(cscan->custom_private, 6)) != 0;
 	return info;
 }
 
@@ -239,6 +252,7 @@ temp_flush_end(CustomScanState *css)
 	ExecEndNode(outerPlanState(css));
 	readonly_end_in_worker(worker_relations);
 	worker_relations = NIL;
+	tp_release_other_relations();
 }
 
 /* ----------
@@ -252,7 +266,7 @@ temp_flush_end(CustomScanState *css)
  * rest from files that nobody has written.
  */
 static bool
-check_all_found(PlanState *ps, TempFlushState *state)
+check_all_found(PlanState *ps, TempFlushPlan *plan)
 {
 	Relation	rel = NULL;
 	Relation	index = NULL;
@@ -282,15 +296,15 @@ check_all_found(PlanState *ps, TempFlushState *state)
 			break;
 	}
 	if (rel != NULL && RelationUsesLocalBuffers(rel) &&
-		!list_member_oid(state->plan.relids, RelationGetRelid(rel)))
+		!list_member_oid(plan->relids, RelationGetRelid(rel)))
 		elog(ERROR, "temporary table \"%s\" below Gather was not planned to be flushed",
 			 RelationGetRelationName(rel));
 	if (index != NULL && RelationUsesLocalBuffers(index) &&
-		!list_member_oid(state->plan.indexes, RelationGetRelid(index)))
+		!list_member_oid(plan->indexes, RelationGetRelid(index)))
 		elog(ERROR, "index \"%s\" of a temporary table below Gather was not planned to be flushed",
 			 RelationGetRelationName(index));
 
-	return planstate_tree_walker(ps, check_all_found, state);
+	return planstate_tree_walker(ps, check_all_found, plan);
 }
 
 /*
@@ -320,7 +334,7 @@ temp_flush_find_gathers(PlanState *root)
 static Size
 temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 {
-	return 0;					/* what workers need is in the plan */
+	return sizeof(TempFlushShared);
 }
 
 /*
@@ -331,14 +345,18 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 						 void *coordinate)
 {
 	TempFlushState *state = (TempFlushState *) css;
+	TempFlushShared *shared = coordinate;
 	List	   *relations = NIL;
 	instr_time	start;
 	instr_time	elapsed;
 	int64		written;
 	ListCell   *lc;
 
-	(void) check_all_found(&css->ss.ps, state);
+	(void) check_all_found(&css->ss.ps, &state->plan);
 	count_launched_workers(state);
+	shared->tuples_needed = IsA(state->gather, GatherState) ?
+		((GatherState *) state->gather)->tuples_needed :
+		((GatherMergeState *) state->gather)->tuples_needed;
 
 	INSTR_TIME_SET_CURRENT(start);
 	foreach(lc, state->plan.relids)
@@ -397,6 +415,7 @@ temp_flush_enter_worker(QueryDesc *queryDesc)
 {
 	PlannedStmt *stmt = queryDesc->plannedstmt;
 	CustomScan *flush;
+	TempFlushPlan plan;
 
 	Assert(IsParallelWorker());
 
@@ -408,8 +427,29 @@ temp_flush_enter_worker(QueryDesc *queryDesc)
 	flush = find_flush_node(stmt->planTree);
 	if (flush == NULL)
 		return;
-	worker_relations = readonly_begin_in_worker(temp_flush_plan(flush).relids);
-	worker_open_local_buffers(linitial(worker_relations));
+	plan = temp_flush_plan(flush);
+	worker_relations = readonly_begin_in_worker(plan.relids);
+	worker_open_local_buffers(linitial(worker_relations), plan.pins);
+	if (plan.user_code)
+		tp_refuse_other_relations(plan.relids, plan.indexes);
+}
+
+/*
+ * In a worker, when its plan has been initialized: check that it reads nothing
+ * but what the flush node lists.
+ */
+void
+tp_flush_check_worker(QueryDesc *queryDesc)
+{
+	CustomScan *flush;
+	TempFlushPlan plan;
+
+	Assert(IsParallelWorker());
+	if (queryDesc->dest->mydest != DestTupleQueue || worker_relations == NIL)
+		return;
+	flush = find_flush_node(queryDesc->plannedstmt->planTree);
+	plan = temp_flush_plan(flush);
+	(void) check_all_found(queryDesc->planstate, &plan);
 }
 
 static void
@@ -418,6 +458,28 @@ temp_flush_initialize_worker(CustomScanState *css, shm_toc *toc,
 {
 	/* temp_flush_enter_worker() has been here */
 	Assert(worker_relations != NIL);
+	worker_shared = coordinate;
+}
+
+/*
+ * In a worker: run the executor.
+ *
+ * When workers are launched again, ExecParallelReinitialize() leaves their tuple
+ * bound at that of the first launch.  With another LIMIT or OFFSET a worker then
+ * returns too few rows, over permanent tables too.  Here the bound is that of this
+ * launch.
+ */
+void
+tp_flush_run_in_worker(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+{
+	Assert(IsParallelWorker());
+	if (queryDesc->dest->mydest == DestTupleQueue && worker_shared != NULL)
+	{
+		tp_check_sent_values(queryDesc);
+		ExecSetTupleBound(worker_shared->tuples_needed, queryDesc->planstate);
+		count = Max(worker_shared->tuples_needed, 0);	/* 0 stands for all */
+	}
+	tp_run_with_hint(next, EXECUTOR_RUN_PASS);
 }
 
 /* ----------

@@ -169,17 +169,37 @@ temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 		prev_ExecutorStart(queryDesc, eflags);
 	else
 		standard_ExecutorStart(queryDesc, eflags);
+
+	if (IsParallelWorker())
+		tp_flush_check_worker(queryDesc);
+	else if (queryDesc->plannedstmt->parallelModeNeeded &&
+			 (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
+			 session_has_temp_tables())
+		tp_inline_sent_values(queryDesc);
 }
 
 static void
 temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 {
-	if (queryDesc->plannedstmt->parallelModeNeeded)
+	if (IsParallelWorker())
+		tp_flush_run_in_worker(prev_ExecutorRun, EXECUTOR_RUN_PASS);
+	else if (queryDesc->plannedstmt->parallelModeNeeded)
 		run_with_readonly_tables(prev_ExecutorRun, EXECUTOR_RUN_PASS);
 	else if (prev_ExecutorRun)
 		prev_ExecutorRun(EXECUTOR_RUN_PASS);
 	else
 		standard_ExecutorRun(EXECUTOR_RUN_PASS);
+}
+
+/* ----------
+ * Invalidations
+ * ----------
+ */
+static void
+temp_parallel_relcache_callback(Datum arg, Oid relid)
+{
+	readonly_relcache_callback(arg, relid);
+	tp_refuse_again(relid);
 }
 
 /* ----------
@@ -226,7 +246,7 @@ _PG_init(void)
 	define_settings();
 	temp_flush_register();
 	readonly_heap_init();
-	CacheRegisterRelcacheCallback(readonly_relcache_callback, (Datum) 0);
+	CacheRegisterRelcacheCallback(temp_parallel_relcache_callback, (Datum) 0);
 
 	prev_planner = planner_hook;
 	planner_hook = temp_parallel_planner;

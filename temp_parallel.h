@@ -113,11 +113,15 @@ typedef struct PlanContents
 	List	   *temp_tables;	/* OIDs of this session's, without duplicates */
 	List	   *indexes;		/* the same of their indexes that are scanned */
 	Bitmapset  *subplans;		/* plan_ids */
+	bool		user_code;		/* may run functions that are not core's */
 } PlanContents;
 
 extern List *plan_children(Plan *plan);
 extern PlanContents plan_contents(Plan *plan, List *rtable, List *subplans);
 extern List *statement_gathers(PlannedStmt *stmt);
+
+/* plan_pins.c: how many local buffers a plan may have pinned */
+extern int	tp_plan_pins(Plan *plan, Bitmapset *plan_ids, PlannedStmt *stmt);
 
 /* flush_placement.c: the flush node's place in a finished plan */
 extern void place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats);
@@ -128,6 +132,9 @@ typedef struct TempFlushPlan
 	List	   *relids;			/* temporary tables that the workers may read */
 	List	   *indexes;		/* those of their indexes that they may read */
 	FlushCost	planned;		/* what the planner reckoned with */
+	int			pins;			/* local buffers that a worker may have pinned */
+	bool		user_code;		/* may workers run functions that are not
+								 * core's? */
 } TempFlushPlan;
 
 extern void temp_flush_register(void);
@@ -136,6 +143,9 @@ extern CustomScan *make_temp_flush(Plan *child, const TempFlushPlan *info,
 extern CustomScan *find_flush_node(Plan *top);
 extern CustomScan *gather_flush_node(Plan *gather);
 extern void temp_flush_enter_worker(QueryDesc *queryDesc);
+extern void tp_flush_check_worker(QueryDesc *queryDesc);
+extern void tp_flush_run_in_worker(ExecutorRun_hook_type next,
+								   EXECUTOR_RUN_ARGS);
 extern bool is_temp_flush(Plan *plan);
 extern void temp_flush_find_gathers(PlanState *root);
 extern TempFlushPlan temp_flush_plan(CustomScan *cscan);
@@ -169,6 +179,7 @@ extern void take_second_look(QueryDesc *queryDesc);
 /* readonly_phase.c: for how long reads leave nothing behind */
 extern void run_with_readonly_tables(ExecutorRun_hook_type next,
 									 EXECUTOR_RUN_ARGS);
+extern void tp_run_with_hint(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
 extern bool table_is_readonly(Oid relid);
 extern List *readonly_begin_in_worker(List *relids);
 extern void readonly_end_in_worker(List *relations);
@@ -181,8 +192,18 @@ extern const TableAmRoutine *readonly_heap_routine(void);
 /* readonly_index.c: the same for indexes */
 extern IndexAmRoutine *readonly_index_routine(Relation index);
 
+/* sent_values.c: values that the leader sends to workers */
+extern void tp_inline_sent_values(QueryDesc *queryDesc);
+extern void tp_check_sent_values(QueryDesc *queryDesc);
+
+/* worker_relations.c: temporary relations that a worker must not read */
+extern void tp_refuse_other_relations(List *relids, List *indexes);
+extern void tp_release_other_relations(void);
+extern void tp_refuse_again(Oid relid);
+
 /* temp_worker.c: a worker's entrance to local buffers */
-extern void worker_open_local_buffers(Relation rel);
+extern void worker_open_local_buffers(Relation rel, int pins);
+extern void tp_worker_refuse_utility(Node *statement);
 extern void worker_refuse_statement(List *rtable);
 extern void worker_refuse_query(Query *query);
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * temp_parallel_compat.h
- *	  Every difference between the supported server versions (15 to 19).
+ *	  Every difference between the supported server versions (15 to 18).
  *
  * The only file with PG_VERSION_NUM in it.  The rest of the module is written
  * against the newest names; where an older server spells or splits a thing in
@@ -26,10 +26,13 @@
 #include "storage/bufmgr.h"
 #include "storage/smgr.h"
 #include "utils/acl.h"
+#include "utils/guc.h"
+#include "utils/guc_tables.h"
 #include "utils/rel.h"
+#include "utils/spccache.h"
 
-#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
-#error "temp_parallel supports PostgreSQL 15 to 19"
+#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 190000
+#error "temp_parallel supports PostgreSQL 15 to 18"
 #endif
 
 #if PG_VERSION_NUM >= 160000
@@ -257,6 +260,51 @@ heap_key_test(HeapTuple tuple, TupleDesc tupdesc, int nkeys, ScanKey keys)
 #if PG_VERSION_NUM >= 170000
 #define HEAP_SCANS_STREAM 1
 #endif
+
+/*
+ * How many pages of a table in tablespace a heap scan pins ahead of the one that
+ * it returns: see read_stream_begin_impl().  In 18 the streams of a process take
+ * a quarter of its local buffers at most, all together (GetLocalPinLimit()).
+ */
+static inline int
+heap_scan_read_ahead(Oid tablespace)
+{
+#if PG_VERSION_NUM >= 170000 && PG_VERSION_NUM < 180000
+	return Max(4 * get_tablespace_io_concurrency(tablespace),
+			   io_combine_limit);
+#else
+	(void) tablespace;
+	return 0;
+#endif
+}
+
+static inline int
+local_buffers_for_pins(int pins)
+{
+#if PG_VERSION_NUM >= 180000
+	return pins + pins / 3 + 1;
+#else
+	return pins;
+#endif
+}
+
+/* The record of a setting of type integer. */
+static inline struct config_int *
+find_int_setting(const char *name)
+{
+#if PG_VERSION_NUM >= 160000
+	return (struct config_int *) find_option(name, false, false, ERROR);
+#else
+	struct config_generic **settings = get_guc_variables();
+
+	for (int i = 0; i < GetNumConfigOptions(); i++)
+	{
+		if (strcmp(settings[i]->name, name) == 0)
+			return (struct config_int *) settings[i];
+	}
+	elog(ERROR, "there is no setting \"%s\"", name);
+#endif
+}
 
 /*
  * A bitmap heap scan hands the access method a block of the bitmap per call

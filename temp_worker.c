@@ -7,10 +7,12 @@
  * InitLocalBuffers(), when a process touches its first local buffer.  A worker
  * below a flush node is let past it, once.  From then on nothing of core's
  * would stop it from reading any temporary table, flushed or not, so that a
- * statement which starts in a worker gets core's error from here.
+ * statement which starts in a worker gets core's error from here; for other ways
+ * to a table see worker_relations.c.
  *
  * The invariant: a worker without a flush node in its plan has no local
- * buffers, and a worker with one reads no temporary table but that node's.
+ * buffers, and in a worker with one no statement but the node's own reads a
+ * temporary table.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,15 +38,52 @@ give_number_back(void *arg)
 	ParallelWorkerNumber = *(int *) arg;
 }
 
+/* ----------
+ * The pool and the setting temp_buffers
+ *
+ * The server takes num_temp_buffers, the variable behind the setting, both for
+ * the size of the pool when it is made and for the number of local buffers that
+ * may be pinned later on.  So in a worker that variable is the size of the pool,
+ * and the setting, with its check, gets a variable of its own.
+ * ----------
+ */
+
+/* temp_buffers, as the leader has it */
+static int	session_temp_buffers;
+
+/* As check_temp_buffers(): the session has used temporary tables. */
+static bool
+check_session_temp_buffers(int *newval, void **extra, GucSource source)
+{
+	if (source != PGC_S_TEST && *newval != session_temp_buffers)
+	{
+		GUC_check_errdetail("\"temp_buffers\" cannot be changed after any temporary tables have been accessed in the session.");
+		return false;
+	}
+	return true;
+}
+
+/* For the rest of the worker's life. */
+static void
+separate_setting_from_pool(void)
+{
+	struct config_int *setting = find_int_setting("temp_buffers");
+
+	Assert(setting->variable == &num_temp_buffers);
+	session_temp_buffers = num_temp_buffers;
+	setting->variable = &session_temp_buffers;
+	setting->check_hook = check_session_temp_buffers;
+}
+
 /*
  * Make the worker's pool of local buffers.  rel is any of the tables that it
- * is going to read; nothing of it is read yet.
- *
- * num_temp_buffers stays at the size of the pool, as the server takes it for
- * the number of local buffers that may be pinned.
+ * is going to read; nothing of it is read yet.  The pool has
+ * temp_parallel.worker_temp_buffers, or more if the plan may have more pinned;
+ * but not for that more than the session's own pool, in which the leader runs the
+ * same plan.
  */
 void
-worker_open_local_buffers(Relation rel)
+worker_open_local_buffers(Relation rel, int pins)
 {
 	int			worker_number = ParallelWorkerNumber;
 	ErrorContextCallback context;
@@ -53,7 +92,9 @@ worker_open_local_buffers(Relation rel)
 	if (NLocBuffer > 0)
 		return;
 
-	num_temp_buffers = worker_temp_buffers;
+	separate_setting_from_pool();
+	num_temp_buffers = Max(worker_temp_buffers,
+						   Min(pins, session_temp_buffers));
 	context.callback = give_number_back;
 	context.arg = &worker_number;
 	context.previous = error_context_stack;
@@ -73,6 +114,11 @@ worker_open_local_buffers(Relation rel)
 	if (NLocBuffer == 0)
 		elog(ERROR, "could not initialize local buffers in a parallel worker");
 }
+
+/* ----------
+ * Statements that start in a worker
+ * ----------
+ */
 
 static bool
 is_temp_storage(RangeTblEntry *rte)
@@ -137,4 +183,24 @@ worker_refuse_query(Query *query)
 	Assert(IsParallelWorker());
 	if (NLocBuffer > 0)
 		(void) refuse_query_walker((Node *) query, NULL);
+}
+
+/*
+ * The same for a utility command.  COPY TO reads a table without planning
+ * anything; the others that may run in parallel mode read tables by statements of
+ * their own, or not at all.
+ */
+void
+tp_worker_refuse_utility(Node *statement)
+{
+	Oid			relid;
+
+	Assert(IsParallelWorker());
+	if (NLocBuffer == 0 || !IsA(statement, CopyStmt) ||
+		((CopyStmt *) statement)->relation == NULL)
+		return;
+	relid = RangeVarGetRelid(((CopyStmt *) statement)->relation, NoLock, true);
+	if (OidIsValid(relid) &&
+		get_rel_persistence(relid) == RELPERSISTENCE_TEMP)
+		refuse();
 }

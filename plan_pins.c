@@ -1,0 +1,149 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_pins.c
+ *	  How many local buffers a plan may have pinned at once.
+ *
+ * A worker's pool of local buffers is small, as a worker keeps no page for long,
+ * but it has to hold every page that the worker's plan has pinned at one moment,
+ * or the plan fails with "no empty local buffer available".  The leader runs the
+ * same plan in the session's pool, so that size is always enough.
+ *
+ * The invariant: the number is too large rather than too small.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "temp_parallel.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_am.h"
+#include "nodes/pg_list.h"
+#include "parser/parsetree.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+/*
+ * Pages that one scan of a table or index has pinned: of the index the current
+ * one, the next one and a marked one, a page of the table and of its visibility
+ * map, the page of the tuple in the node's slot, and some to spare.
+ */
+#define PINS_OF_SCAN	8
+
+/* More than any session has, but their sum is an int. */
+#define PINS_UNKNOWN	(INT_MAX / 4)
+
+static int
+add_pins(int a, int b)
+{
+	return Min(a + b, PINS_UNKNOWN);
+}
+
+/*
+ * Scans of core's index access methods pin a few pages, but for GIN, which pins
+ * one for each key that it looks for.
+ */
+static int
+pins_of_index(Oid index)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+	Oid			am = InvalidOid;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		am = ((Form_pg_class) GETSTRUCT(tuple))->relam;
+		ReleaseSysCache(tuple);
+	}
+	switch (am)
+	{
+		case BTREE_AM_OID:
+		case HASH_AM_OID:
+		case GIST_AM_OID:
+		case SPGIST_AM_OID:
+		case BRIN_AM_OID:
+			return PINS_OF_SCAN;
+		default:
+			return PINS_UNKNOWN;
+	}
+}
+
+/* What the node itself pins of temporary tables. */
+static int
+pins_of_node(Plan *plan, PlannedStmt *stmt)
+{
+	Oid			relid;
+
+	switch (nodeTag(plan))
+	{
+		case T_CustomScan:
+			return is_temp_flush(plan) ? 0 : PINS_UNKNOWN;
+		case T_ForeignScan:
+			return PINS_UNKNOWN;
+		case T_SeqScan:
+		case T_SampleScan:
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+		case T_BitmapIndexScan:
+		case T_BitmapHeapScan:
+		case T_TidScan:
+		case T_TidRangeScan:
+			relid = rt_fetch(((Scan *) plan)->scanrelid, stmt->rtable)->relid;
+			if (!is_session_temp_table(relid))
+				return 0;
+			break;
+		default:
+			return 0;
+	}
+
+	switch (nodeTag(plan))
+	{
+		case T_IndexScan:
+			return pins_of_index(((IndexScan *) plan)->indexid);
+		case T_IndexOnlyScan:
+			return pins_of_index(((IndexOnlyScan *) plan)->indexid);
+		case T_BitmapIndexScan:
+			return pins_of_index(((BitmapIndexScan *) plan)->indexid);
+		default:
+			return PINS_OF_SCAN + heap_scan_read_ahead(get_rel_tablespace(relid));
+	}
+}
+
+/*
+ * What plan, without subplans of its expressions, pins.  Append's children run one
+ * after the other, and a scan that has ended pins nothing.
+ */
+static int
+pins_of_plan(Plan *plan, PlannedStmt *stmt)
+{
+	int			pins = pins_of_node(plan, stmt);
+	int			most = 0;
+	List	   *children = plan_children(plan);
+	ListCell   *lc;
+
+	foreach(lc, children)
+	{
+		int			child = pins_of_plan(lfirst(lc), stmt);
+
+		if (IsA(plan, Append))
+			most = Max(most, child);
+		else
+			pins = add_pins(pins, child);
+	}
+	list_free(children);
+	return add_pins(pins, most);
+}
+
+/*
+ * How many local buffers a process needs that runs plan and those of stmt's
+ * subplans whose numbers are in plan_ids, for what these may have pinned of
+ * temporary tables at the same time.
+ */
+int
+tp_plan_pins(Plan *plan, Bitmapset *plan_ids, PlannedStmt *stmt)
+{
+	int			pins = pins_of_plan(plan, stmt);
+	int			plan_id = -1;
+
+	while ((plan_id = bms_next_member(plan_ids, plan_id)) >= 0)
+		pins = add_pins(pins, pins_of_plan(list_nth(stmt->subplans, plan_id - 1),
+										   stmt));
+	return local_buffers_for_pins(pins);
+}

@@ -1,0 +1,367 @@
+/*-------------------------------------------------------------------------
+ *
+ * sent_values.c
+ *	  Values that the leader sends to parallel workers as parameters.
+ *
+ * The executor sends workers the statement's external parameters and the outputs
+ * of the InitPlans that are evaluated above a Gather and used below it.  Such a
+ * value may be a TOAST pointer into a temporary table that is not read below the
+ * Gather, so that nobody writes its pages for the workers: a variable of
+ * PL/pgSQL, an argument of a function or of EXECUTE, a column of a trigger's row,
+ * the result of a scalar subquery.  Core never has to care, as it raises an error
+ * when a worker follows the pointer.
+ *
+ * Therefore such pointers are replaced by the values that they point to before
+ * they are sent.  Looking at the top level of a value is enough: composites,
+ * arrays and ranges are built of detoasted elements, expanded objects are
+ * flattened by datumSerialize(), and makeConst() detoasts.
+ *
+ * The invariant: no worker is sent a TOAST pointer into a temporary table.  A
+ * worker with local buffers checks that again.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "temp_parallel.h"
+
+#include "access/detoast.h"
+#include "access/htup_details.h"
+#include "executor/execdesc.h"
+#include "executor/executor.h"
+#include "lib/ilist.h"
+#include "nodes/params.h"
+#include "nodes/pg_list.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+
+/* External parameters, with the values that have been made inline. */
+typedef struct InlineParams
+{
+	ParamListInfo original;
+	MemoryContext context;		/* of the query */
+	struct varlena **pointers;	/* by parameter: the TOAST pointer, and ... */
+	struct varlena **values;	/* ... what it points to; NULL if not needed */
+	ParamListInfoData list;		/* what the executor sees; the last field */
+} InlineParams;
+
+/* The topmost node of an InitPlan whose output is sent to workers. */
+typedef struct InlineOutput
+{
+	dlist_node	link;
+	PlanState  *ps;
+	ExecProcNodeMtd own;		/* what it executed before */
+	TupleTableSlot *slot;		/* for rows with values made inline */
+	MemoryContext context;		/* of the values of the last such row */
+	MemoryContextCallback at_end;
+} InlineOutput;
+
+static dlist_head inline_outputs = DLIST_STATIC_INIT(inline_outputs);
+
+/*
+ * Is value, of a type of variable length, a TOAST pointer into a temporary
+ * table?  False if that table is gone: whoever uses the value gets the error.
+ */
+static bool
+is_temp_toast_pointer(Datum value, Oid *toastrelid)
+{
+	struct varlena *attr = (struct varlena *) DatumGetPointer(value);
+	struct varatt_external pointer;
+	HeapTuple	tuple;
+	bool		result = false;
+
+	if (attr == NULL || !VARATT_IS_EXTERNAL_ONDISK(attr))
+		return false;
+	VARATT_EXTERNAL_GET_POINTER(pointer, attr);
+	*toastrelid = pointer.va_toastrelid;
+	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(pointer.va_toastrelid));
+	if (HeapTupleIsValid(tuple))
+	{
+		result = ((Form_pg_class) GETSTRUCT(tuple))->relpersistence ==
+			RELPERSISTENCE_TEMP;
+		ReleaseSysCache(tuple);
+	}
+	return result;
+}
+
+/* ----------
+ * External parameters
+ * ----------
+ */
+
+/*
+ * The value that TOAST pointer number param points to, in the query's memory
+ * context.  The executor asks at least twice for each parameter, for its length
+ * and for its value: fetch it once.
+ */
+static struct varlena *
+inline_param_value(InlineParams *params, int param, struct varlena *pointer)
+{
+	Size		size = VARSIZE_EXTERNAL(pointer);
+	MemoryContext old = MemoryContextSwitchTo(params->context);
+
+	if (params->values == NULL)
+	{
+		params->pointers = palloc0(sizeof(struct varlena *) *
+								   params->original->numParams);
+		params->values = palloc0(sizeof(struct varlena *) *
+								 params->original->numParams);
+	}
+	if (params->pointers[param] == NULL ||
+		memcmp(params->pointers[param], pointer, size) != 0)
+	{
+		if (params->pointers[param] != NULL)
+		{
+			pfree(params->pointers[param]);
+			pfree(params->values[param]);
+			params->pointers[param] = NULL;
+		}
+		params->values[param] = detoast_external_attr(pointer);
+		params->pointers[param] = palloc(size);
+		memcpy(params->pointers[param], pointer, size);
+	}
+	MemoryContextSwitchTo(old);
+	return params->values[param];
+}
+
+/* paramFetch of the list that the executor sends. */
+static ParamExternData *
+fetch_inline_param(ParamListInfo list, int paramid, bool speculative,
+				   ParamExternData *workspace)
+{
+	InlineParams *params = (InlineParams *)
+		((char *) list - offsetof(InlineParams, list));
+	ParamListInfo original = params->original;
+	ParamExternData *param;
+	Oid			toastrelid;
+
+	if (original->paramFetch != NULL)
+		param = original->paramFetch(original, paramid, speculative, workspace);
+	else
+		param = &original->params[paramid - 1];
+
+	if (!OidIsValid(param->ptype) || param->isnull ||
+		get_typlen(param->ptype) != -1 ||
+		!is_temp_toast_pointer(param->value, &toastrelid))
+		return param;
+
+	*workspace = *param;
+	workspace->value =
+		PointerGetDatum(inline_param_value(params, paramid - 1,
+										   (struct varlena *) DatumGetPointer(param->value)));
+	return workspace;
+}
+
+/*
+ * Put a list into estate from which workers get external parameters without
+ * TOAST pointers into temporary tables.  The leader's expressions have been
+ * initialized with the original, and keep it.
+ */
+static void
+inline_external_params(EState *estate)
+{
+	ParamListInfo original = estate->es_param_list_info;
+	InlineParams *params;
+
+	if (original == NULL || original->numParams == 0)
+		return;
+
+	params = MemoryContextAllocZero(estate->es_query_cxt, sizeof(InlineParams));
+	params->original = original;
+	params->context = estate->es_query_cxt;
+	/* the arguments of the other callbacks stay where these look for them */
+	memcpy(&params->list, original, offsetof(ParamListInfoData, params));
+	params->list.paramFetch = fetch_inline_param;
+	estate->es_param_list_info = &params->list;
+}
+
+/* ----------
+ * Outputs of InitPlans
+ * ----------
+ */
+
+static InlineOutput *
+find_output(PlanState *ps)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &inline_outputs)
+	{
+		InlineOutput *output = dlist_container(InlineOutput, link, iter.cur);
+
+		if (output->ps == ps)
+			return output;
+	}
+	return NULL;
+}
+
+/* The query is over, by success or by an error. */
+static void
+forget_output(void *arg)
+{
+	dlist_delete(&((InlineOutput *) arg)->link);
+}
+
+/*
+ * ExecProcNode of an InitPlan's topmost node: returns what its own function
+ * returns, without TOAST pointers into temporary tables.
+ */
+static TupleTableSlot *
+exec_inline_output(PlanState *ps)
+{
+	InlineOutput *output = find_output(ps);
+	TupleTableSlot *slot = output->own(ps);
+	TupleDesc	desc;
+	Oid			toastrelid;
+	bool		found = false;
+
+	if (TupIsNull(slot))
+		return slot;
+
+	desc = slot->tts_tupleDescriptor;
+	slot_getallattrs(slot);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		MemoryContext old;
+
+		if (TupleDescAttr(desc, i)->attlen != -1 || slot->tts_isnull[i] ||
+			!is_temp_toast_pointer(slot->tts_values[i], &toastrelid))
+			continue;
+
+		if (output->slot == NULL)
+		{
+			old = MemoryContextSwitchTo(ps->state->es_query_cxt);
+			output->slot = ExecInitExtraTupleSlot(ps->state, desc,
+												  &TTSOpsVirtual);
+			output->context = AllocSetContextCreate(CurrentMemoryContext,
+													"inline InitPlan output",
+													ALLOCSET_SMALL_SIZES);
+			MemoryContextSwitchTo(old);
+		}
+		if (!found)
+		{
+			found = true;
+			ExecClearTuple(output->slot);
+			MemoryContextReset(output->context);
+			memcpy(output->slot->tts_values, slot->tts_values,
+				   desc->natts * sizeof(Datum));
+			memcpy(output->slot->tts_isnull, slot->tts_isnull,
+				   desc->natts * sizeof(bool));
+		}
+		old = MemoryContextSwitchTo(output->context);
+		output->slot->tts_values[i] =
+			PointerGetDatum(detoast_external_attr((struct varlena *)
+												  DatumGetPointer(slot->tts_values[i])));
+		MemoryContextSwitchTo(old);
+	}
+	return found ? ExecStoreVirtualTuple(output->slot) : slot;
+}
+
+/*
+ * Have the InitPlans of estate that set params, the initParam of a Gather, return
+ * values without TOAST pointers into temporary tables.  That serves each launch
+ * of workers, and each Gather.
+ */
+static void
+inline_initplan_outputs(EState *estate, Bitmapset *params)
+{
+	int			param = -1;
+
+	while ((param = bms_next_member(params, param)) >= 0)
+	{
+		SubPlanState *subplan = estate->es_param_exec_vals[param].execPlan;
+		InlineOutput *output;
+
+		/* ARRAY() and EXISTS() give what they have built themselves */
+		if (subplan == NULL ||
+			subplan->subplan->subLinkType == ARRAY_SUBLINK ||
+			subplan->subplan->subLinkType == EXISTS_SUBLINK ||
+			find_output(subplan->planstate) != NULL)
+			continue;
+
+		output = MemoryContextAllocZero(estate->es_query_cxt,
+										sizeof(InlineOutput));
+		output->ps = subplan->planstate;
+		output->own = output->ps->ExecProcNodeReal;
+		dlist_push_head(&inline_outputs, &output->link);
+		output->at_end.func = forget_output;
+		output->at_end.arg = output;
+		MemoryContextRegisterResetCallback(estate->es_query_cxt,
+										   &output->at_end);
+		ExecSetExecProcNode(output->ps, exec_inline_output);
+	}
+}
+
+/* ----------
+ * Both
+ * ----------
+ */
+
+/*
+ * In the leader, when the executor has been started for a statement that may
+ * launch workers: see to it that they are sent no TOAST pointers into temporary
+ * tables.  A value is detoasted when a launch needs it; that raises what
+ * detoasting raises.  What this allocates and changes belongs to the executor's
+ * state, and goes with it.
+ */
+void
+tp_inline_sent_values(QueryDesc *queryDesc)
+{
+	EState	   *estate = queryDesc->estate;
+	List	   *gathers = statement_gathers(queryDesc->plannedstmt);
+	ListCell   *lc;
+
+	Assert(!IsParallelWorker());
+	if (gathers == NIL)
+		return;
+	inline_external_params(estate);
+	foreach(lc, gathers)
+	{
+		Plan	   *gather = lfirst(lc);
+
+		inline_initplan_outputs(estate, IsA(gather, Gather) ?
+								((Gather *) gather)->initParam :
+								((GatherMerge *) gather)->initParam);
+	}
+	list_free(gathers);
+}
+
+static void
+check_sent_value(Datum value, Oid type)
+{
+	Oid			toastrelid;
+
+	if (OidIsValid(type) && get_typlen(type) == -1 &&
+		is_temp_toast_pointer(value, &toastrelid))
+		elog(ERROR, "parallel worker was sent a pointer into TOAST table %u, which is temporary",
+			 toastrelid);
+}
+
+/*
+ * In a worker that has local buffers, before its plan runs: check that this
+ * holds.
+ */
+void
+tp_check_sent_values(QueryDesc *queryDesc)
+{
+	ParamListInfo external = queryDesc->params;
+	List	   *types = queryDesc->plannedstmt->paramExecTypes;
+	int			param = 0;
+	ListCell   *lc;
+
+	Assert(IsParallelWorker());
+	for (int i = 0; external != NULL && i < external->numParams; i++)
+	{
+		if (!external->params[i].isnull)
+			check_sent_value(external->params[i].value,
+							 external->params[i].ptype);
+	}
+
+	/* those that were not sent are zero, or are set by an InitPlan later on */
+	foreach(lc, types)
+	{
+		ParamExecData *data = &queryDesc->estate->es_param_exec_vals[param++];
+
+		if (data->execPlan == NULL && !data->isnull)
+			check_sent_value(data->value, lfirst_oid(lc));
+	}
+}

@@ -1,0 +1,216 @@
+--
+-- Values that the leader sends to workers as parameters, and that are TOAST
+-- pointers into a temporary table which the workers do not read: cfg, whose rows
+-- nobody has flushed. A worker that followed such a pointer would meet pages that
+-- are not in the file ("missing chunk number 0", "unexpected zero page"), or older
+-- rows in their place.
+--
+LOAD 'temp_parallel';
+CREATE EXTENSION temp_parallel;
+\i sql/include/cheap_workers.sql
+SET parallel_leader_participation = off;
+
+CREATE TEMP TABLE facts AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 2000) g;
+CREATE TABLE permanent_facts AS SELECT * FROM facts;
+ALTER TABLE permanent_facts SET (parallel_workers = 2);
+ANALYZE facts;
+ANALYZE permanent_facts;
+CREATE DOMAIN wide_text AS text CHECK (value <> '');
+CREATE TEMP TABLE cfg (id int PRIMARY KEY, doc jsonb, txt text, dom wide_text, list text[], range numrange);
+ALTER TABLE cfg ALTER txt SET STORAGE external, ALTER dom SET STORAGE external,
+	ALTER list SET STORAGE external, ALTER range SET STORAGE external;
+INSERT INTO cfg SELECT n, (SELECT jsonb_object_agg('key' || g, md5(g::text)) FROM generate_series(1, n * 100) g),
+	repeat('t' || n, 5000), repeat('d' || n, 5000), ARRAY[repeat('l' || n, 5000), 'short'],
+	numrange(0, ('1' || repeat(n::text, 20000))::numeric) FROM generate_series(1, 5) n;
+CREATE FUNCTION txt_of(int) RETURNS text LANGUAGE sql STABLE AS 'SELECT txt FROM cfg WHERE id = $1';
+
+-- Runs a command over both tables (@ stands for the table), by workers alone and
+-- without workers.
+--   launched  workers have read facts
+--   answers   the same four times
+CREATE FUNCTION sent(command text) RETURNS TABLE (launched bool, answers text) LANGUAGE plpgsql AS $$
+DECLARE
+	answer text;
+	results text[] := '{}';
+	before bigint;
+BEGIN
+	SELECT s.workers_launched INTO before FROM temp_parallel_stats() s;
+	FOR n IN 0..3 LOOP
+		PERFORM set_config('max_parallel_workers_per_gather', (2 * (n % 2))::text, true);
+		EXECUTE replace(command, '@', CASE WHEN n < 2 THEN 'facts' ELSE 'permanent_facts' END) INTO answer;
+		results := results || coalesce(answer, 'null');
+	END LOOP;
+	SELECT s.workers_launched > before INTO launched FROM temp_parallel_stats() s;
+	answers := CASE WHEN results[1] = ALL (results) THEN 'same: ' || left(results[1], 60) ELSE results::text END;
+	RETURN NEXT;
+END $$;
+
+-- The Gather nodes of a query's plan, and the tables that are flushed for them.
+CREATE FUNCTION gathers(query text, OUT gathers bigint, OUT flushed text) LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (VERBOSE, COSTS OFF, FORMAT JSON) ' || query INTO plan;
+	SELECT count(*) INTO gathers FROM jsonb_path_query(plan, 'strict $.**."Node Type"') t WHERE t::text LIKE '"Gather%';
+	SELECT string_agg(t::text, ' ') INTO flushed FROM jsonb_path_query(plan, 'strict $.**."Flushed Tables"') t;
+END $$;
+
+-- The output of an InitPlan, evaluated by the leader. Its table is not flushed.
+SELECT * FROM gathers('SELECT count(*) FROM facts WHERE (SELECT doc FROM cfg WHERE cfg.id = 1) ? (''key'' || id)');
+SELECT * FROM sent('SELECT count(*) FROM @ WHERE (SELECT doc FROM cfg WHERE cfg.id = 1) ? (''key'' || id)');
+-- of several; of a nested one; with two columns
+SELECT * FROM sent('SELECT count(*) FROM @ WHERE (SELECT doc FROM cfg WHERE cfg.id = 2) ? (''key'' || id)
+	AND NOT (SELECT doc FROM cfg WHERE cfg.id = 1) ? (''key'' || id)');
+SELECT * FROM sent('SELECT count(*) FROM @ WHERE (SELECT doc FROM cfg
+	WHERE cfg.id = (SELECT length(txt) - 9998 FROM cfg WHERE txt = (SELECT min(txt) FROM cfg))) ? (''key'' || id)');
+SELECT * FROM sent('SELECT count(*) FROM @ WHERE (''t1'' || k, ''d'') < (SELECT txt, dom FROM cfg WHERE cfg.id = 1)');
+-- built from columns: ARRAY(), a row
+SELECT * FROM sent('SELECT count(*) FROM @ WHERE length((ARRAY(SELECT txt FROM cfg ORDER BY cfg.id))[k]) > 0');
+SELECT * FROM sent('SELECT sum(length(((SELECT c FROM cfg c WHERE c.id = 1)).txt)) FROM @ WHERE k = 3');
+-- of other types
+SELECT * FROM sent('SELECT sum(length((SELECT dom FROM cfg WHERE cfg.id = 3))) FROM @ WHERE k = 3');
+SELECT * FROM sent('SELECT sum(length((SELECT list FROM cfg WHERE cfg.id = 3)[1 + k % 2])) FROM @');
+SELECT * FROM sent('SELECT count(*) FROM @ WHERE range_contains_elem((SELECT range FROM cfg WHERE cfg.id = 3), id::numeric)');
+
+-- One InitPlan for two Gathers.
+SELECT * FROM gathers('SELECT sum(n) FROM
+	(SELECT k, count(*) AS n FROM facts GROUP BY k UNION ALL SELECT id % 7, count(*) FROM facts GROUP BY 1) s
+	WHERE (SELECT doc FROM cfg WHERE id = 1) ? (''key'' || k)');
+SELECT * FROM sent('SELECT sum(n) FROM
+	(SELECT k, count(*) AS n FROM @ GROUP BY k UNION ALL SELECT id % 7, count(*) FROM @ GROUP BY 1) s
+	WHERE (SELECT doc FROM cfg WHERE id = 1) ? (''key'' || k)');
+
+-- Launched again: with the same value, and with one that changes.
+SELECT * FROM sent('SELECT array_agg(s.n) FROM (VALUES (1), (2), (3)) v (x), LATERAL
+	(SELECT count(*) AS n FROM @ WHERE (SELECT doc FROM cfg WHERE cfg.id = 1) ? (''key'' || id) HAVING count(*) > v.x) s');
+SELECT * FROM sent('SELECT array_agg(n) FROM (SELECT (SELECT count(*) FROM @
+	WHERE (SELECT doc FROM cfg WHERE cfg.id = v.x) ? (''key'' || id)) AS n FROM (VALUES (1), (5), (9), (2)) v (x)) s');
+
+-- Variables of PL/pgSQL: scalars, fields of records and rows, a whole row, a
+-- domain, elements and whole arrays, expanded ones too; the record of a loop.
+CREATE FUNCTION by_plpgsql(tab text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE format($f$
+CREATE OR REPLACE FUNCTION in_%1$s() RETURNS SETOF text LANGUAGE plpgsql AS $b$
+DECLARE
+	scalar text := txt_of(1);
+	document jsonb;
+	domain wide_text;
+	rec record;
+	whole cfg%%ROWTYPE;
+	parts text[];
+	n bigint;
+BEGIN
+	SELECT doc, dom INTO document, domain FROM cfg WHERE id = 2;
+	SELECT sum(length(scalar)) INTO n FROM %1$s WHERE k = 3;
+	RETURN NEXT 'scalar ' || n;
+	SELECT count(*) INTO n FROM %1$s WHERE document ? ('key' || id);
+	RETURN NEXT 'document ' || n;
+	SELECT sum(length(domain)) INTO n FROM %1$s WHERE k = 3;
+	RETURN NEXT 'domain ' || n;
+	SELECT * INTO rec FROM cfg WHERE id = 3;
+	SELECT sum(length(rec.txt)) INTO n FROM %1$s WHERE k = 3;
+	RETURN NEXT 'field ' || n;
+	SELECT * INTO whole FROM cfg WHERE id = 4;
+	SELECT sum(length((whole).txt) + length(whole.dom)) INTO n FROM %1$s WHERE k = 3;
+	RETURN NEXT 'whole row ' || n;
+	SELECT list INTO parts FROM cfg WHERE id = 2;
+	SELECT sum(length(parts[1 + k %% 2])) INTO n FROM %1$s;
+	RETURN NEXT 'array ' || n;
+	parts[3] := scalar;
+	SELECT sum(length(parts[3])) INTO n FROM %1$s WHERE k = 3;
+	RETURN NEXT 'expanded array ' || n;
+	FOR rec IN SELECT * FROM cfg ORDER BY id LOOP
+		SELECT sum(length(rec.txt)) + count(rec.doc ? ('key' || id)) INTO n FROM %1$s WHERE k = 3;
+		RETURN NEXT 'loop ' || n;
+	END LOOP;
+	EXECUTE 'SELECT sum(length($1)) FROM %1$s WHERE k = 3' INTO n USING scalar;
+	RETURN NEXT 'using ' || n;
+	RETURN QUERY SELECT 'return query ' || sum(length(scalar)) FROM %1$s WHERE k = 3;
+	RETURN QUERY EXECUTE 'SELECT ''execute '' || sum(length($1)) FROM %1$s WHERE k = 3' USING scalar;
+END $b$ $f$, tab);
+	RETURN QUERY EXECUTE format('SELECT * FROM in_%s()', tab);
+END $$;
+SELECT * FROM sent('SELECT string_agg(x, '', '') FROM by_plpgsql(''@'') x');
+SET plan_cache_mode = force_generic_plan;
+SELECT * FROM by_plpgsql('facts');
+SELECT * FROM sent('SELECT md5(string_agg(x, '', '')) FROM by_plpgsql(''@'') x');
+
+-- Arguments of EXECUTE, with a generic and a custom plan.
+PREPARE by_execute(text) AS SELECT count(*), sum(length($1)) FROM facts WHERE k = 3;
+EXPLAIN (COSTS OFF) EXECUTE by_execute(txt_of(2));
+EXECUTE by_execute(txt_of(2));
+PREPARE permanent_by_execute(text) AS SELECT count(*), sum(length($1)) FROM permanent_facts WHERE k = 3;
+EXECUTE permanent_by_execute(txt_of(2));
+SET plan_cache_mode = force_custom_plan;
+EXECUTE by_execute(txt_of(2));
+EXECUTE permanent_by_execute(txt_of(2));
+RESET plan_cache_mode;
+
+-- Arguments of functions in SQL, and of one that is inlined.
+CREATE FUNCTION by_sql(text) RETURNS bigint LANGUAGE sql VOLATILE
+	AS 'SELECT sum(length($1)) FROM facts WHERE k = 3';
+CREATE FUNCTION permanent_by_sql(text) RETURNS bigint LANGUAGE sql VOLATILE
+	AS 'SELECT sum(length($1)) FROM permanent_facts WHERE k = 3';
+SELECT by_sql(txt), permanent_by_sql(txt) FROM cfg ORDER BY id;
+CREATE FUNCTION by_inlined(text) RETURNS TABLE (n bigint) LANGUAGE sql STABLE
+	AS 'SELECT count(*) FROM facts WHERE strpos($1, ''t'' || (k + 1)) > 0';
+SELECT cfg.id, i.n FROM cfg, by_inlined(txt) i ORDER BY 1;
+
+-- The rows of a trigger.
+CREATE FUNCTION by_trigger() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+	n bigint;
+	o bigint;
+BEGIN
+	SELECT sum(length(NEW.txt)) INTO n FROM facts WHERE k = 3;
+	SELECT sum(length(OLD.txt)) INTO o FROM permanent_facts WHERE k = 3;
+	RAISE NOTICE 'new %, old %', n, o;
+	RETURN NULL;
+END $$;
+CREATE TRIGGER after AFTER UPDATE ON cfg FOR EACH ROW EXECUTE FUNCTION by_trigger();
+UPDATE cfg SET txt = txt || 'new' WHERE id = 1;
+UPDATE cfg SET id = 0 WHERE id = 1;
+UPDATE cfg SET id = 1 WHERE id = 0;
+DROP TRIGGER after ON cfg;
+
+-- The argument of a cursor, whose query has no workers, with one that has in
+-- between.
+CREATE FUNCTION by_cursor() RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	c CURSOR (v text) FOR SELECT id, length(v) AS l FROM facts WHERE k = 3 ORDER BY id;
+	r record;
+	n bigint;
+	v text := txt_of(3);
+BEGIN
+	OPEN c (v);
+	FETCH c INTO r;
+	SELECT sum(length(v)) INTO n FROM facts WHERE k = 3;
+	RETURN NEXT r::text || ' ' || n;
+	FETCH c INTO r;
+	RETURN NEXT r::text;
+END $$;
+SELECT * FROM by_cursor();
+
+-- Rows that were stored, deleted and vacuumed, so that their places are those of
+-- other rows by now: a worker would read the old ones from the file.
+SELECT pg_flush_local_buffers() > 0 AS flushed;
+DELETE FROM cfg;
+VACUUM (TRUNCATE OFF) cfg;
+INSERT INTO cfg (id, txt) SELECT n, repeat('n' || n, 5000) FROM generate_series(1, 5) n;
+SELECT * FROM sent('SELECT count(*) FROM @ WHERE (SELECT txt FROM cfg WHERE cfg.id = 1) LIKE ''n1n1%'' AND k = 3');
+SELECT * FROM sent('SELECT string_agg(x, '', '') FROM by_plpgsql(''@'') x WHERE x NOT LIKE ''array%''');
+
+-- Nothing that was swapped outlives the statement: after an error in a worker, and
+-- in a subtransaction, the same query goes on.
+SELECT count(*) FROM facts WHERE (SELECT txt FROM cfg WHERE cfg.id = 1) LIKE 'n1%' AND 1 / (id - 7) >= 0;
+DO $$ BEGIN
+	PERFORM count(*) FROM facts WHERE (SELECT txt FROM cfg WHERE cfg.id = 1) LIKE 'n1%' AND 1 / (id - 7) >= 0;
+EXCEPTION WHEN division_by_zero THEN RAISE NOTICE 'caught'; END $$;
+SELECT * FROM sent('SELECT count(*) FROM @ WHERE (SELECT txt FROM cfg WHERE cfg.id = 2) LIKE ''n2n2%'' AND k = 3');
+
+DROP FUNCTION by_cursor, by_trigger, by_inlined, by_sql, permanent_by_sql, by_plpgsql, in_facts, in_permanent_facts,
+	gathers, sent, txt_of;
+DROP TABLE cfg, facts, permanent_facts;
+DROP DOMAIN wide_text;
+DROP EXTENSION temp_parallel;

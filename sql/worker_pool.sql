@@ -1,0 +1,75 @@
+--
+-- A worker's local buffers, and the setting temp_buffers in a worker.
+--
+LOAD 'temp_parallel';
+SET temp_buffers = '16MB';
+\i sql/include/cheap_workers.sql
+SET parallel_leader_participation = off;
+SET temp_parallel.worker_temp_buffers = 100;
+
+-- A plan that has more pages pinned than temp_parallel.worker_temp_buffers: one or
+-- two of each partition. It runs in the session's own pool, so it must in a
+-- worker's, which would say "no empty local buffer available".
+CREATE TEMP TABLE h (id int, k int) PARTITION BY HASH (id);
+DO $$ BEGIN
+	FOR i IN 0..149 LOOP
+		EXECUTE format('CREATE TEMP TABLE h%s PARTITION OF h FOR VALUES WITH (MODULUS 150, REMAINDER %s)', i, i);
+	END LOOP;
+END $$;
+CREATE TEMP TABLE t AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 30000) g;
+INSERT INTO h SELECT * FROM t;
+CREATE INDEX ON h (id);
+CREATE INDEX ON t (id);
+ANALYZE t;
+ANALYZE h;
+SET enable_hashjoin = off;
+SET enable_nestloop = off;
+SET enable_sort = off;
+SET enable_incremental_sort = off;
+CREATE FUNCTION pg_temp.nodes(query text) RETURNS TABLE (node text, n bigint) LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
+	RETURN QUERY SELECT t #>> '{}', count(*) FROM jsonb_path_query(plan, 'strict $.**."Node Type"') t GROUP BY 1 ORDER BY 1;
+END $$;
+SELECT * FROM pg_temp.nodes('SELECT count(*), sum(t.k) FROM t JOIN h USING (id)');
+SELECT count(*), sum(t.k) FROM t JOIN h USING (id);
+-- the same in a subplan, that a worker has open besides
+SELECT count(*) FROM t WHERE k = 3 AND EXISTS
+	(SELECT FROM t x JOIN h USING (id) WHERE x.k = t.k AND x.id < 40);
+RESET enable_hashjoin;
+RESET enable_nestloop;
+RESET enable_sort;
+RESET enable_incremental_sort;
+
+-- A GIN index scan has a page pinned for each key that it looks for.
+CREATE TEMP TABLE g AS SELECT n AS id, ARRAY(SELECT (n * 7 + i * 3) % 400 FROM generate_series(1, 60) i) AS a FROM generate_series(1, 8000) n;
+CREATE INDEX ON g USING gin (a);
+ANALYZE g;
+SET enable_seqscan = off;
+SELECT count(*) FROM g WHERE a && ARRAY(SELECT * FROM generate_series(0, 400)) AND id % 2 = 0;
+SELECT count(*) FROM g WHERE a @> '{1,4}' AND id % 2 = 0;
+RESET enable_seqscan;
+
+-- In a worker the setting has the session's value, not the size of the worker's
+-- pool: else a filter on it would lose rows, and a function that sets it to the
+-- value that it has would fail.
+SELECT current_setting('temp_buffers'), count(*) FROM t GROUP BY 1;
+SELECT count(*) FROM t WHERE pg_size_bytes(current_setting('temp_buffers')) > 10e6 AND k = 3;
+CREATE FUNCTION sets_the_same(int) RETURNS int LANGUAGE sql IMMUTABLE PARALLEL SAFE SET temp_buffers = '16MB'
+	AS 'SELECT $1 + 1';
+SELECT sum(sets_the_same(id)) FROM t WHERE k = 3;
+-- Another value gets the error that the leader gives.
+SET check_function_bodies = off;	-- where the value would be tried
+CREATE FUNCTION sets_another(int) RETURNS int LANGUAGE sql IMMUTABLE PARALLEL SAFE SET temp_buffers = '8MB'
+	AS 'SELECT $1 + 1';
+\set SHOW_CONTEXT never
+SELECT sum(sets_another(id)) FROM t WHERE k = 3;
+SET max_parallel_workers_per_gather = 0;
+SELECT sum(sets_another(id)) FROM t WHERE k = 3;
+RESET max_parallel_workers_per_gather;
+SELECT count(*) FROM t;
+
+DROP FUNCTION sets_the_same, sets_another;
+DROP TABLE h, t, g;
