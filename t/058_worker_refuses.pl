@@ -1,0 +1,119 @@
+# A worker refuses each temporary relation that was not flushed for it, whatever
+# the way there: here a C function that reads the relation's storage by itself, as
+# several of contrib do although they are marked PARALLEL SAFE. Were it not
+# refused, it would read a file that nobody has written.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use Build 'build';
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $library = build('reads_storage.so', [ glob "$FindBin::RealBin/reads_storage/*" ]);
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init;
+$node->append_conf('postgresql.conf', qq{
+session_preload_libraries = 'temp_parallel'
+max_worker_processes = 8
+max_parallel_workers = 8
+});
+$node->start;
+$node->safe_psql('postgres', qq{
+CREATE FUNCTION read_pages(regclass, bool) RETURNS int LANGUAGE c STRICT PARALLEL SAFE AS '$library';
+CREATE FUNCTION count_rows(regclass) RETURNS int LANGUAGE c STRICT PARALLEL SAFE AS '$library';
+CREATE FUNCTION count_rows_in_leader(regclass) RETURNS int LANGUAGE c STRICT PARALLEL RESTRICTED
+	AS '$library', 'count_rows';
+});
+
+# Everything fresh: no page of other has ever been written.
+my $tables = q{
+SET max_parallel_workers_per_gather = 2;
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET parallel_leader_participation = off;
+SET temp_parallel.write_temp_page_cost = 0;
+SET temp_parallel.buffer_scan_cost = 0;
+SET cpu_tuple_cost = 1;
+SET enable_indexscan = off;
+SET enable_bitmapscan = off;
+CREATE TEMP TABLE t (id int PRIMARY KEY, v text);
+ALTER TABLE t ALTER v SET STORAGE EXTERNAL;
+INSERT INTO t SELECT g, repeat('t', 3000) FROM generate_series(1, 1000) g;
+ANALYZE t;
+CREATE TEMP TABLE other (id int PRIMARY KEY, v text);
+ALTER TABLE other ALTER v SET STORAGE EXTERNAL;
+INSERT INTO other SELECT g, repeat('o', 3000) FROM generate_series(1, 1000) g;
+CREATE TEMP SEQUENCE s;
+CREATE TEMP TABLE parent (id int) PARTITION BY LIST (id);
+CREATE TEMP TABLE part PARTITION OF parent DEFAULT;
+INSERT INTO parent SELECT generate_series(1, 1000);
+};
+
+sub answer
+{
+	my ($query) = @_;
+	my ($status, $out, $err) = $node->psql('postgres', $tables . $query);
+
+	return $status == 0 ? $out : $err;
+}
+
+like(answer(q{EXPLAIN (COSTS OFF) SELECT count(*) FROM t WHERE read_pages('other', false) > id}),
+	qr/Gather.*TempFlush.*Filter: \(read_pages/s, 'the functions run in workers');
+
+# The name of the relation as regclass, by a query that the leader runs.
+my %relations = (
+	'a table' => q{'other'},
+	'an index' => q{'other_pkey'},
+	'a TOAST table' => q{(SELECT reltoastrelid FROM pg_class WHERE oid = 'other'::regclass)},
+	'the index of a TOAST table' => q{(SELECT indexrelid FROM pg_index WHERE indrelid =
+		(SELECT reltoastrelid FROM pg_class WHERE oid = 'other'::regclass))},
+	'a sequence' => q{'s'},
+	'a partition' => q{'part'},
+	'an index that the plan does not scan' => q{'t_pkey'});
+foreach my $name (sort keys %relations)
+{
+	foreach my $invalidate ('false', 'true')
+	{
+		# it has pages, so that there is something to read
+		like(answer(qq{
+SELECT r::oid AS relation FROM (SELECT ($relations{$name})::regclass AS r) q WHERE pg_relation_size(r) > 0 \\gset
+SELECT count(*) FROM t WHERE id = 500 AND read_pages(:relation, $invalidate) > 0}),
+			qr/ERROR:  cannot access temporary tables of other sessions\nHINT:  A parallel worker can access only.*\nCONTEXT:.*parallel worker/s,
+			"$name is refused" . ($invalidate eq 'true' ? ', when its descriptor has been rebuilt, too' : ''));
+	}
+}
+
+# What the query reads is in its files, TOAST table included.
+is(answer(q{SELECT read_pages('t', true) > 0 FROM t WHERE id = 500}), 't', 'a table that the query reads may be read');
+is(answer(q{
+SELECT reltoastrelid AS toast FROM pg_class WHERE oid = 't'::regclass \gset
+SELECT read_pages(:toast, false) > 0 FROM t WHERE id = 500}), 't', 'and so may its TOAST table');
+
+# The marks do not show.
+is(answer(q{
+SELECT pg_relation_size('other') AS size \gset
+SELECT pg_relation_size('other') = :size, 'other'::regclass, read_pages('t', false) > 0 FROM t WHERE id = 500}),
+	't|other|t', 'size and name of a refused table are right');
+
+# heap_getnext() refuses the routine of a table that workers read.
+my $only_heap = qr/ERROR:  only heap AM is supported\nHINT:  A temporary table cannot be read in this way while parallel workers read it/;
+like(answer(q{SELECT count(*) FROM t WHERE id = 500 AND count_rows('t') > 0}), $only_heap,
+	'heap_getnext() in a worker fails with a hint');
+like(answer(q{SELECT count_rows_in_leader('t'), count(*) FROM t}), $only_heap,
+	'heap_getnext() in the leader fails with a hint');
+is(answer(q{SELECT count_rows_in_leader('t')}), '1000', 'in a statement of its own it does not');
+is(answer(q{SELECT count_rows_in_leader('other'), count(*) FROM t}), '1000|1000',
+	'nor on a table that no worker reads');
+
+$node->stop;
+unlike(slurp_file($node->logfile), qr/TRAP:|PANIC:|terminated by signal|leak/,
+	'no crash, failed assertion or leak in the log');
+
+done_testing();
