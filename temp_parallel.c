@@ -231,8 +231,8 @@ define_settings(void)
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("temp_parallel.worker_temp_buffers",
-							"Sets the maximum number of temporary buffers used by each parallel worker.",
-							NULL,
+							"Sets the number of temporary buffers used by each parallel worker.",
+							"A worker whose plan may have more pages pinned at once gets more, up to the session's \"temp_buffers\".",
 							&worker_temp_buffers,
 							1024, 100, INT_MAX / 2,
 							PGC_USERSET, GUC_UNIT_BLOCKS | GUC_EXPLAIN,
