@@ -113,10 +113,13 @@ typedef struct PlanContents
 	List	   *temp_tables;	/* OIDs of this session's, without duplicates */
 	List	   *indexes;		/* the same of their indexes that are scanned */
 	Bitmapset  *subplans;		/* plan_ids */
+	bool		unknown;		/* there are nodes that hide what they read */
 } PlanContents;
 
 extern List *plan_children(Plan *plan);
 extern PlanContents plan_contents(Plan *plan, List *rtable, List *subplans);
+extern PlanContents statement_contents(PlannedStmt *stmt);
+extern bool names_temp_table(List *rtable);
 extern List *statement_gathers(PlannedStmt *stmt);
 
 /* flush_placement.c: the flush node's place in a finished plan */

@@ -1,4 +1,5 @@
-# Other modules in the planner's hooks: what they choose holds.
+# Other modules in the planner's hooks: what they choose holds, and a plan node
+# of theirs that nobody else knows is no error.
 
 use strict;
 use warnings;
@@ -31,6 +32,9 @@ CREATE TABLE permanent (id int, g int) WITH (autovacuum_enabled = off);
 INSERT INTO permanent SELECT i, i % 10 FROM generate_series(20001, 30000) i;
 CREATE INDEX permanent_id ON permanent (id);
 ANALYZE permanent;
+CREATE TABLE tens (id int) WITH (autovacuum_enabled = off, parallel_workers = 0);
+INSERT INTO tens SELECT i FROM generate_series(20000, 30000, 10) i;
+ANALYZE tens;
 CREATE FOREIGN TABLE far (id int) SERVER three_rows;
 });
 
@@ -141,6 +145,75 @@ foreach my $enabled (qw(off on))
 	}
 	like($out, qr/\n1\n10003\|50005006$/, "a foreign child is asked once, enabled = $enabled");
 }
+
+# ----------
+# Unknown plan nodes
+# ----------
+
+# unknown_inside makes a node of the finished plan unknown before temp_parallel
+# sees it, unknown_outside makes it known again before anybody else does.
+my $tables = q{
+CREATE TEMP TABLE t AS SELECT i AS id, i % 10 AS g FROM generate_series(1, 10000) i;
+CREATE TEMP TABLE u AS SELECT i AS id FROM generate_series(1, 1000) i;
+ANALYZE t, u;
+};
+my @unknown = ('unknown_inside', 'temp_parallel', 'unknown_outside');
+
+# launched(SQL, QUERY): how many workers each Gather of QUERY gets
+sub launched
+{
+	my ($sql, $query) = @_;
+	my $plan = run(\@unknown, "$sql EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) $query");
+
+	return ($plan, join(',', $plan =~ /Workers Launched: (\d+)/g));
+}
+
+foreach my $case (
+	[ 'one Gather', 'SELECT count(*), sum(id) FROM t', '10000|50005000', qr/^2$/ ],
+	[ 'a Gather Merge', "SELECT string_agg(id::text, ',') FROM (SELECT id FROM t WHERE g = 0 ORDER BY id LIMIT 3) s", '10,20,30', qr/^2$/ ],
+	[ 'a hash table that is shared', 'SELECT count(*) FROM t JOIN u USING (id)', '1000', qr/^2$/ ],
+	[ 'Gathers in subplans', 'SELECT (SELECT count(*) FROM u), count(*) FROM t WHERE id > (SELECT min(id) FROM u)', '1000|9999', qr/^2,2,2$/ ])
+{
+	my ($what, $query, $answer, $workers) = @$case;
+	my ($plan, $number) = launched($tables, $query);
+
+	like($number, $workers, "$what: workers are launched");
+	like($plan, qr/TempFlush/, "$what: and tables flushed");
+	foreach my $where ('below', 'top')
+	{
+		my $unknown = "SET unknown_inside.node = '$where';";
+
+		# An error would be one more than there is without the module.  A worker
+		# would read what nobody may have flushed.
+		($plan, $number) = launched("$tables $unknown", $query);
+		like($number, qr/^0(,0)*$/, "$what, a node is unknown ($where): no worker is launched");
+		unlike($plan, qr/TempFlush/, "$what, a node is unknown ($where): nothing is flushed");
+		is((split /\n/, run(\@unknown, "$tables $unknown $query"))[-1], $answer,
+			"$what, a node is unknown ($where): the answer");
+	}
+}
+
+# What reads no temporary table is none of the module's business: workers are
+# launched, as they are without it.
+my ($plan, $number) = launched("$tables SET unknown_inside.node = 'below';", 'SELECT count(*) FROM permanent');
+is($number, '2', 'a node over a permanent table is unknown: workers are launched');
+is((split /\n/, run(\@unknown, "$tables SET unknown_inside.node = 'below'; SELECT count(*) FROM permanent"))[-1],
+	'10000', 'a node over a permanent table is unknown: the answer');
+
+# In a worker, too, an unknown node is no error, and keeps the subplans that only
+# it knows of: this one is in the join's own qualification.
+$query = q{
+SELECT p.id, q.id FROM permanent p LEFT JOIN (VALUES (1), (2)) q (id)
+  ON p.id + q.id IN (SELECT id FROM tens)
+ WHERE p.id + 0 <= 20010};
+my $in_workers = "$tables SET unknown_outside.in_workers = on; SET parallel_leader_participation = off;";
+
+($plan, $number) = launched($in_workers, $query);
+like($plan, qr/Workers Launched: 2\n\s*->  Nested Loop Left Join .*\n\s*Join Filter: .*SubPlan/,
+	'the node that is unknown in workers has a subplan');
+is(join(' ', sort split /\n/, run(\@unknown, "$in_workers $query")),
+	'20001| 20002| 20003| 20004| 20005| 20006| 20007| 20008|2 20009|1 20010|',
+	'the node that is unknown in workers runs its subplan');
 
 $node->stop;
 ok(slurp_file($node->logfile) !~ /TRAP:|PANIC:|terminated by signal|leak/,
