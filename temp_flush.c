@@ -123,6 +123,7 @@ make_temp_flush(Plan *child, const TempFlushPlan *info, int plan_node_id)
 	plan->lefttree = child;
 	plan->extParam = bms_copy(child->extParam);
 	plan->allParam = bms_copy(child->allParam);
+	set_disabled_nodes(cscan, child);
 
 	cscan->custom_scan_tlist = pass_through_tlist(child->targetlist, OUTER_VAR);
 
