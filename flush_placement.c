@@ -9,7 +9,9 @@
  * would turn every worker's top-N sort into a full one.
  *
  * The invariant: no Gather in the plan is without its flush node if a
- * temporary table is read below it.
+ * temporary table is read below it and the Gather may launch workers.  A
+ * statement over temporary tables whose plan is not known in all its nodes
+ * launches none.
  *
  *-------------------------------------------------------------------------
  */
@@ -100,13 +102,29 @@ gather_flush_node(Plan *gather)
  * Give each Gather of stmt that needs one its flush node.  stats are the counts
  * that the planner reckoned with, or NULL if it never needed them (a plan that
  * debug_parallel_query made parallel).  Changes the plan in place.
+ *
+ * If a node of the plan is unknown, wherever it is, it may read temporary
+ * tables unseen or have a Gather below it.  Then all of the statement's Gathers
+ * run their plans in the leader, as they do when no worker is to be had:
+ * ExecGather() and ExecGatherMerge() launch none without parallel mode, and a
+ * parallel-aware node that has no shared state works alone.
  */
 void
 place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
 {
-	int			last_id = max_plan_node_id(stmt->planTree);
+	PlanContents all = statement_contents(stmt);
+	int			last_id;
 	ListCell   *lc;
 
+	if (all.unknown && names_temp_table(stmt->rtable))
+	{
+		stmt->parallelModeNeeded = false;
+		return;
+	}
+	if (all.temp_tables == NIL)
+		return;
+
+	last_id = max_plan_node_id(stmt->planTree);
 	foreach(lc, stmt->subplans)
 		last_id = Max(last_id, max_plan_node_id(lfirst(lc)));
 

@@ -8,9 +8,10 @@
  * keeps its children and its expressions.  Expressions matter because they
  * hold subplans, which a worker runs too.
  *
- * The invariant: a table or index that a worker may read is found.  A node that
- * this file does not know could hide one, so it is an error; the executor
- * checks again (see check_all_found() in temp_flush.c).
+ * The invariant: a table or index that a worker may read is found, or else the
+ * result says that the plan has a node that this file does not know (a fork's,
+ * a newer minor release's), which could hide one.  The executor checks again
+ * (see check_all_found() in temp_flush.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -332,8 +333,7 @@ search_node(Plan *plan, PlanSearch *search)
 		case T_GatherMerge:
 			break;
 		default:
-			elog(ERROR, "unexpected node below Gather: %d",
-				 (int) nodeTag(plan));
+			search->found.unknown = true;
 	}
 }
 
@@ -355,7 +355,8 @@ search_plan(Plan *plan, PlanSearch *search)
 /*
  * The temporary tables of this session that plan may read, itself or by the
  * subplans that it runs, by which of their indexes, and these subplans, with
- * those that they run.  rtable and subplans are those of the statement.
+ * those that they run.  Of a plan with unknown nodes that is only a part.
+ * rtable and subplans are those of the statement.
  */
 PlanContents
 plan_contents(Plan *plan, List *rtable, List *subplans)
@@ -366,4 +367,46 @@ plan_contents(Plan *plan, List *rtable, List *subplans)
 	search.subplans = subplans;
 	search_plan(plan, &search);
 	return search.found;
+}
+
+/*
+ * The same of all that stmt runs.
+ */
+PlanContents
+statement_contents(PlannedStmt *stmt)
+{
+	PlanSearch	search = {0};
+	int			plan_id = 0;
+	ListCell   *lc;
+
+	search.rtable = stmt->rtable;
+	search.subplans = stmt->subplans;
+	search_plan(stmt->planTree, &search);
+
+	/* what nothing that is known runs, the unknown may */
+	foreach(lc, stmt->subplans)
+	{
+		if (!bms_is_member(++plan_id, search.found.subplans))
+			search_plan(lfirst(lc), &search);
+	}
+	return search.found;
+}
+
+/*
+ * Does a query with this range table, which is all that its plan may scan by
+ * nodes known or unknown, name a temporary table of this session?
+ */
+bool
+names_temp_table(List *rtable)
+{
+	ListCell   *lc;
+
+	foreach(lc, rtable)
+	{
+		RangeTblEntry *rte = lfirst(lc);
+
+		if (rte->rtekind == RTE_RELATION && is_session_temp_table(rte->relid))
+			return true;
+	}
+	return false;
 }

@@ -130,6 +130,7 @@ make_temp_flush(Plan *child, const TempFlushPlan *info, int plan_node_id)
 	plan->lefttree = child;
 	plan->extParam = bms_copy(child->extParam);
 	plan->allParam = bms_copy(child->allParam);
+	set_disabled_nodes(cscan, child);
 
 	cscan->custom_scan_tlist = pass_through_tlist(child->targetlist, OUTER_VAR);
 
@@ -389,18 +390,24 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
  * as the server does with unsafe ones: the tables that they read are not
  * flushed, and some index access methods read a page of the index when a scan
  * is initialized.  stmt is the worker's own copy.
+ *
+ * An unknown node may run any of them, so that all stay.  No temporary table is
+ * in that statement, or the leader would have launched no workers for it (see
+ * place_flush_nodes()).
  */
 static void
 leave_out_other_subplans(PlannedStmt *stmt)
 {
-	Bitmapset  *own = plan_contents(stmt->planTree, stmt->rtable,
-									stmt->subplans).subplans;
+	PlanContents own = plan_contents(stmt->planTree, stmt->rtable,
+									 stmt->subplans);
 	int			plan_id = 0;
 	ListCell   *lc;
 
+	if (own.unknown)
+		return;
 	foreach(lc, stmt->subplans)
 	{
-		if (!bms_is_member(++plan_id, own))
+		if (!bms_is_member(++plan_id, own.subplans))
 			lfirst(lc) = NULL;
 	}
 }

@@ -117,7 +117,8 @@ static void
 temp_parallel_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
 							   RangeTblEntry *rte)
 {
-	if (planning_temp_tables())
+	/* children's turn comes with their topmost parent's */
+	if (rel->reloptkind == RELOPT_BASEREL && planning_temp_tables())
 	{
 		add_worker_visible_paths(root, rel, rti, rte);
 		charge_gather_of_rel(root, rel);

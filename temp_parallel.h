@@ -114,10 +114,13 @@ typedef struct PlanContents
 	List	   *indexes;		/* the same of their indexes that are scanned */
 	Bitmapset  *subplans;		/* plan_ids */
 	bool		user_code;		/* may run functions that are not core's */
+	bool		unknown;		/* there are nodes that hide what they read */
 } PlanContents;
 
 extern List *plan_children(Plan *plan);
 extern PlanContents plan_contents(Plan *plan, List *rtable, List *subplans);
+extern PlanContents statement_contents(PlannedStmt *stmt);
+extern bool names_temp_table(List *rtable);
 extern List *statement_gathers(PlannedStmt *stmt);
 
 /* plan_pins.c: how many local buffers a plan may have pinned */

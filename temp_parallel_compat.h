@@ -176,6 +176,32 @@ local_write_io_count(instr_time start, int nblocks)
 #endif
 }
 
+/*
+ * From 18 on each plan node counts the disabled nodes in it and below it, and
+ * EXPLAIN says that a node is disabled if its count is more than the sum of its
+ * children's.  Give node, which is not disabled, the count of child, its only
+ * one.  EXPLAIN takes a custom scan's children from custom_plans alone, where
+ * the child, being the left one already, must not be seen a second time: a plan
+ * that does nothing has the count there.
+ */
+static inline void
+set_disabled_nodes(CustomScan *node, Plan *child)
+{
+#if PG_VERSION_NUM >= 180000
+	node->scan.plan.disabled_nodes = child->disabled_nodes;
+	if (child->disabled_nodes > 0)
+	{
+		Result	   *stand_in = makeNode(Result);
+
+		stand_in->plan.disabled_nodes = child->disabled_nodes;
+		node->custom_plans = list_make1(stand_in);
+	}
+#else
+	(void) node;
+	(void) child;
+#endif
+}
+
 /* Hooks whose signature changed: how they are declared, and how passed on. */
 #if PG_VERSION_NUM >= 190000
 #define PLANNER_HOOK_ARGS \

@@ -13,10 +13,14 @@
  * A temporary child keeps its whole append relation (partitions, inheritance,
  * UNION ALL) out of parallel plans, and thereby its permanent siblings.  So
  * children are left alone until the hook runs for their topmost parent, and
- * are then decided and made together.
+ * are then decided and made together.  The hook has run for each child by then,
+ * and other modules have chosen among its paths or added some of their own.  So
+ * it runs again for a child whose paths are made anew; this module's part in it
+ * does nothing for a child.
  *
- * The invariant: consider_parallel of an append relation is set if and only if
- * it is set for each of its children.
+ * The invariants: consider_parallel of an append relation is set if and only if
+ * it is set for each of its children.  Every path list that is used has passed
+ * through the other modules' hooks once.
  *
  *-------------------------------------------------------------------------
  */
@@ -268,16 +272,64 @@ make_subquery_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 }
 
 /*
- * Mark rel and all below it parallel safe and make its paths anew.  What the
- * lists held before is not freed, other relations may refer to it.
+ * Can core's paths of rel be made anew?  A foreign-data wrapper is asked for
+ * its paths once only, and what else has no partial paths needs no new ones.
+ */
+static bool
+makes_new_paths(RangeTblEntry *rte)
+{
+	if (rte->inh || rte->rtekind == RTE_SUBQUERY)
+		return true;
+	return rte->rtekind == RTE_RELATION &&
+		rte->relkind != RELKIND_FOREIGN_TABLE;
+}
+
+/*
+ * The paths of rel stay, and workers may run them.  Whether they may run
+ * another module's custom path is for that module to say.
+ */
+static void
+keep_paths(RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		if (!IsA(path, CustomPath))
+			path->parallel_safe = true;
+	}
+}
+
+static void
+make_child_paths(PlannerInfo *root, RelOptInfo *child)
+{
+	RangeTblEntry *rte = root->simple_rte_array[child->relid];
+
+	make_paths(root, child, child->relid, rte);
+	/* as set_rel_pathlist() does: all modules, whenever they were loaded */
+	if (makes_new_paths(rte))
+		set_rel_pathlist_hook(root, child, child->relid, rte);
+	set_cheapest(child);
+}
+
+/*
+ * Mark rel and all below it parallel safe and make its paths anew, where they
+ * can be.  What the lists held before is not freed, other relations may refer
+ * to it.
  */
 static void
 make_paths(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 {
-	List	   *old_pathlist = rel->pathlist;
 	ListCell   *lc;
 
 	rel->consider_parallel = true;
+	if (!makes_new_paths(rte))
+	{
+		keep_paths(rel);
+		return;
+	}
 	rel->pathlist = NIL;
 	rel->partial_pathlist = NIL;
 
@@ -286,31 +338,15 @@ make_paths(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 		List	   *children = live_children(root, rti);
 
 		foreach(lc, children)
-		{
-			RelOptInfo *child = lfirst(lc);
-
-			make_paths(root, child, child->relid,
-					   root->simple_rte_array[child->relid]);
-			set_cheapest(child);
-		}
+			make_child_paths(root, lfirst(lc));
 		add_paths_to_append_rel(root, rel, children);
 	}
 	else if (rte->rtekind == RTE_SUBQUERY)
 		make_subquery_paths(root, rel, rte);
-	else if (rte->rtekind == RTE_RELATION &&
-			 rte->relkind == RELKIND_FOREIGN_TABLE)
-		rel->fdwroutine->GetForeignPaths(root, rel, rte->relid);
-	else if (rte->rtekind == RTE_RELATION && rte->tablesample != NULL)
+	else if (rte->tablesample != NULL)
 		make_sample_paths(root, rel, rte);
-	else if (rte->rtekind == RTE_RELATION)
-		make_table_paths(root, rel);
 	else
-	{
-		/* functions and VALUES have no partial paths, their flag is all */
-		rel->pathlist = old_pathlist;
-		foreach(lc, rel->pathlist)
-			((Path *) lfirst(lc))->parallel_safe = true;
-	}
+		make_table_paths(root, rel);
 }
 
 /*
@@ -339,15 +375,14 @@ barred_by_temp_table(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 
 /*
  * Give rel the paths that it would have if its temporary tables were
- * permanent.  For set_rel_pathlist_hook: rel's own paths are there, none of
- * them has been gathered.
+ * permanent.  For set_rel_pathlist_hook and a rel that is no other one's child:
+ * its own paths are there, none of them has been gathered.
  */
 void
 add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
 						 RangeTblEntry *rte)
 {
 	if (!root->glob->parallelModeOK ||
-		rel->reloptkind != RELOPT_BASEREL ||
 		rel->consider_parallel ||
 		IS_DUMMY_REL(rel) ||
 		!partial_paths_possible(root) ||
