@@ -43,12 +43,13 @@ RESET enable_nestloop;
 RESET enable_sort;
 RESET enable_incremental_sort;
 
--- A GIN index scan has a page pinned for each key that it looks for.
-CREATE TEMP TABLE g AS SELECT n AS id, ARRAY(SELECT (n * 7 + i * 3) % 400 FROM generate_series(1, 60) i) AS a FROM generate_series(1, 8000) n;
+-- A GIN index scan has a page pinned for each key that it looks for, if the key's rows
+-- are many.
+CREATE TEMP TABLE g AS SELECT n AS id, ARRAY(SELECT (n * 7 + i * 3) % 200 FROM generate_series(1, 50) i) AS a FROM generate_series(1, 16000) n;
 CREATE INDEX ON g USING gin (a);
 ANALYZE g;
 SET enable_seqscan = off;
-SELECT count(*) FROM g WHERE a && ARRAY(SELECT * FROM generate_series(0, 400)) AND id % 2 = 0;
+SELECT count(*) FROM g WHERE a && ARRAY(SELECT * FROM generate_series(0, 199)) AND id % 2 = 0;
 SELECT count(*) FROM g WHERE a @> '{1,4}' AND id % 2 = 0;
 RESET enable_seqscan;
 
