@@ -16,7 +16,6 @@
  */
 #include "temp_parallel.h"
 
-#include "access/relation.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pg_list.h"
 #include "parser/parsetree.h"
@@ -166,11 +165,11 @@ add_tables(Bitmapset *rtis, PlanSearch *search)
 
 		if (!OidIsValid(relid))
 			continue;
-		table = relation_open(relid, AccessShareLock);
+		table = tp_relation_open(relid);
 		search->found.indexes =
 			list_concat_unique_oid(search->found.indexes,
 								   RelationGetIndexList(table));
-		relation_close(table, AccessShareLock);
+		RelationClose(table);
 	}
 }
 

@@ -25,8 +25,6 @@
  */
 #include "temp_parallel.h"
 
-#include "access/genam.h"
-#include "access/table.h"
 #include "executor/execdesc.h"
 #include "executor/executor.h"
 #include "nodes/pg_list.h"
@@ -56,11 +54,11 @@ static ReadonlyPhase worker_phase;
  * ----------
  */
 
-/* Open a heap relation and give it the read-only routine. */
+/* Open a heap relation, without a lock, and give it the read-only routine. */
 static void
 readonly_attach(ReadonlyPhase *phase, Oid relid)
 {
-	Relation	rel = table_open(relid, AccessShareLock);
+	Relation	rel = tp_relation_open(relid);
 
 	Assert(RelationUsesLocalBuffers(rel));
 	phase->relations = lappend(phase->relations, rel);
@@ -76,13 +74,13 @@ readonly_attach_indexes(ReadonlyPhase *phase, Relation table)
 
 	foreach(lc, indexes)
 	{
-		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
+		Relation	index = tp_relation_open(lfirst_oid(lc));
 		IndexAmRoutine *routine = readonly_index_routine(index);
 		ReadonlyIndex *entry;
 
 		if (routine == NULL || index->rd_indam == routine)
 		{
-			index_close(index, AccessShareLock);
+			RelationClose(index);
 			continue;
 		}
 		entry = palloc(sizeof(ReadonlyIndex));
@@ -239,9 +237,9 @@ run_in_phase(List *relids, ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	PG_END_TRY();
 
 	foreach(lc, phase.indexes)
-		index_close(((ReadonlyIndex *) lfirst(lc))->index, AccessShareLock);
+		RelationClose(((ReadonlyIndex *) lfirst(lc))->index);
 	foreach(lc, phase.relations)
-		table_close((Relation) lfirst(lc), AccessShareLock);
+		RelationClose((Relation) lfirst(lc));
 }
 
 /*
@@ -300,5 +298,5 @@ readonly_end_in_worker(List *relations)
 		return;
 	readonly_detach(&worker_phase);
 	foreach(lc, relations)
-		table_close((Relation) lfirst(lc), NoLock);
+		RelationClose((Relation) lfirst(lc));
 }

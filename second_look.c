@@ -51,13 +51,13 @@ static Cost
 seqscan_disk_cost(Plan *plan, PlannedStmt *stmt)
 {
 	RangeTblEntry *rte = rt_fetch(((Scan *) plan)->scanrelid, stmt->rtable);
-	Relation	rel = relation_open(rte->relid, AccessShareLock);
+	Relation	rel = tp_relation_open(rte->relid);
 	double		page_cost;
 	Cost		cost;
 
 	get_tablespace_page_costs(rel->rd_rel->reltablespace, NULL, &page_cost);
 	cost = page_cost * RelationGetNumberOfBlocks(rel);
-	relation_close(rel, AccessShareLock);
+	RelationClose(rel);
 	return Min(cost, plan->total_cost);
 }
 

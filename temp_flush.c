@@ -348,11 +348,10 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 				 get_rel_name(lfirst_oid(lc)));
 		relations = list_concat(relations,
 								temp_family_open_part(lfirst_oid(lc),
-													  state->plan.indexes,
-													  AccessShareLock));
+													  state->plan.indexes));
 	}
 	written = flush_local_buffers_of(relations);
-	temp_family_close(relations, NoLock);
+	temp_family_close(relations);
 
 	INSTR_TIME_SET_CURRENT(elapsed);
 	INSTR_TIME_SUBTRACT(elapsed, start);

@@ -30,10 +30,10 @@ extern bool session_has_temp_tables(void);
 extern bool is_session_temp_table(Oid relid);
 
 /* temp_family.c: a temporary table with all that hangs on it */
-extern List *temp_family_open(Oid relid, LOCKMODE lockmode);
-extern List *temp_family_open_part(Oid relid, List *indexes,
-								   LOCKMODE lockmode);
-extern void temp_family_close(List *family, LOCKMODE lockmode);
+extern Relation tp_relation_open(Oid relid);
+extern List *temp_family_open(Oid relid);
+extern List *temp_family_open_part(Oid relid, List *indexes);
+extern void temp_family_close(List *family);
 
 /* temp_relations.c: whose pages are in the pool? */
 typedef struct TempRelation
