@@ -5,10 +5,10 @@
  *
  * A statement passes the hooks in this order: the planner (temp_paths.c makes
  * paths that workers may run, gather_cost.c charges the Gather with the flush,
- * flush_placement.c puts the flush node into the finished plan), the start of
- * the executor (second_look.c), and its run (readonly_phase.c), in which the
- * node (temp_flush.c) writes the tables out and lets the workers in
- * (temp_worker.c).
+ * flush_placement.c puts the flush node into the finished plan), and the run of
+ * the executor (readonly_phase.c), where second_look.c may leave the plan to the
+ * leader, and in which the node (temp_flush.c) writes the tables out and lets the
+ * workers in (temp_worker.c).
  *
  * Every hook calls the one that was there before.  Most statements of most
  * sessions have nothing to do with temporary tables, so each hook finds out
@@ -161,9 +161,6 @@ temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 		worker_refuse_statement(queryDesc->plannedstmt->rtable);
 		temp_flush_enter_worker(queryDesc);
 	}
-	else if (queryDesc->plannedstmt->parallelModeNeeded &&
-			 (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
-		take_second_look(queryDesc);
 
 	if (prev_ExecutorStart)
 		prev_ExecutorStart(queryDesc, eflags);
@@ -174,7 +171,7 @@ temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 static void
 temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 {
-	if (queryDesc->plannedstmt->parallelModeNeeded)
+	if (queryDesc->plannedstmt->parallelModeNeeded && session_has_temp_tables())
 		run_with_readonly_tables(prev_ExecutorRun, EXECUTOR_RUN_PASS);
 	else if (prev_ExecutorRun)
 		prev_ExecutorRun(EXECUTOR_RUN_PASS);

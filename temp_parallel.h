@@ -134,10 +134,11 @@ extern void temp_flush_register(void);
 extern CustomScan *make_temp_flush(Plan *child, const TempFlushPlan *info,
 								   int plan_node_id);
 extern CustomScan *find_flush_node(Plan *top);
-extern CustomScan *gather_flush_node(Plan *gather);
 extern void temp_flush_enter_worker(QueryDesc *queryDesc);
 extern bool is_temp_flush(Plan *plan);
-extern void temp_flush_find_gathers(PlanState *root);
+extern List *tp_find_flush_nodes(PlanState *root);
+extern void tp_skip_flush_nodes(List *flush_nodes);
+extern void tp_count_launched_workers(List *flush_nodes);
 extern TempFlushPlan temp_flush_plan(CustomScan *cscan);
 
 /* heap_hints.c: hint bits on pages that are about to be written */
@@ -164,7 +165,7 @@ extern int64 flush_local_buffers(const RelFileLocator *locators, int nlocators,
 extern int64 flush_local_buffers_of(List *relations);
 
 /* second_look.c: is the parallel plan still worth its flush? */
-extern void take_second_look(QueryDesc *queryDesc);
+extern bool tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes);
 
 /* readonly_phase.c: for how long reads leave nothing behind */
 extern void run_with_readonly_tables(ExecutorRun_hook_type next,
