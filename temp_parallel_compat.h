@@ -201,6 +201,7 @@ local_write_io_count(instr_time start, int nblocks)
 #if PG_VERSION_NUM < 160000
 #define debug_parallel_query force_parallel_mode
 #define DEBUG_PARALLEL_OFF FORCE_PARALLEL_OFF
+#define DEBUG_PARALLEL_REGRESS FORCE_PARALLEL_REGRESS
 #endif
 
 /* 16 added the trivial_pathtarget argument. */
