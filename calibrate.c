@@ -676,6 +676,7 @@ task_of_arguments(FunctionCallInfo fcinfo)
 	if (isnan(task.max_cv) || task.max_cv < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 isnan(task.max_cv) ? errmsg("max_cv must be a number") :
 				 errmsg("max_cv must not be negative"),
 				 errhint("0.25 stands for 25 percent.")));
 	return task;

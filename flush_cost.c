@@ -67,25 +67,25 @@ add_scan(FlushCost *cost, LocalBufStats *stats)
 }
 
 /*
- * What a flush of table relid with all its indexes would cost by stats.  Opens
- * the table and what hangs on it, and closes them again.
+ * What a flush of table relid, which is locked, with all its indexes would cost
+ * by stats.
  */
 FlushCost
 flush_cost_of_table(LocalBufStats *stats, Oid relid)
 {
 	FlushCost	result = {0};
-	List	   *family = temp_family_open(relid, AccessShareLock);
+	List	   *family = temp_family_open(relid);
 
 	add_writes(&result, stats, family);
-	temp_family_close(family, AccessShareLock);
+	temp_family_close(family);
 	add_scan(&result, stats);
 	return result;
 }
 
 /*
  * What a flush of the tables relids, a List of Oid without duplicates, would
- * cost by stats, if of their indexes those in indexes are read.  Opens the
- * tables and what hangs on them, and closes them again.
+ * cost by stats, if of their indexes those in indexes are read.  The tables are
+ * locked.
  */
 FlushCost
 flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
@@ -98,11 +98,10 @@ flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 
 	foreach(lc, relids)
 	{
-		List	   *family = temp_family_open_part(lfirst_oid(lc), indexes,
-												   AccessShareLock);
+		List	   *family = temp_family_open_part(lfirst_oid(lc), indexes);
 
 		add_writes(&result, stats, family);
-		temp_family_close(family, AccessShareLock);
+		temp_family_close(family);
 	}
 	add_scan(&result, stats);
 	return result;

@@ -91,13 +91,6 @@ find_flush_node(Plan *top)
 	return is_temp_flush(*place) ? (CustomScan *) *place : NULL;
 }
 
-/* The flush node below gather, or NULL. */
-CustomScan *
-gather_flush_node(Plan *gather)
-{
-	return find_flush_node(gather->lefttree);
-}
-
 /*
  * Give each Gather of stmt that needs one its flush node.  stats are the counts
  * that the planner reckoned with, or NULL if it never needed them (a plan that

@@ -123,7 +123,7 @@ evict_local_buffers(RelFileLocator *locators, int nlocators)
 LocalBufEviction
 evict_local_buffers_of_table(Oid relid)
 {
-	List	   *family = temp_family_open(relid, AccessShareLock);
+	List	   *family = temp_family_open(relid);
 	RelFileLocator *locators = palloc(list_length(family) *
 									  sizeof(RelFileLocator));
 	int			n = 0;
@@ -134,7 +134,7 @@ evict_local_buffers_of_table(Oid relid)
 		locators[n++] = RelationFileLocator((Relation) lfirst(lc));
 	result = evict_local_buffers(locators, n);
 	pfree(locators);
-	temp_family_close(family, AccessShareLock);
+	temp_family_close(family);
 	return result;
 }
 
@@ -187,9 +187,9 @@ pg_flush_local_buffers_relation(PG_FUNCTION_ARGS)
 
 	refuse_while_workers_read("pg_flush_local_buffers()");
 	relid = temp_table_argument(fcinfo, 0, MAY_READ_TABLE);
-	family = temp_family_open(relid, AccessShareLock);
+	family = temp_family_open(relid);
 	written = flush_local_buffers_of(family);
-	temp_family_close(family, AccessShareLock);
+	temp_family_close(family);
 	PG_RETURN_INT64(written);
 }
 

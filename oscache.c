@@ -179,10 +179,10 @@ pg_temp_os_cache_evict(PG_FUNCTION_ARGS)
 		elog(ERROR, "return type must be a row type");
 
 	(void) evict_local_buffers_of_table(relid);
-	family = temp_family_open(relid, AccessShareLock);
+	family = temp_family_open(relid);
 	foreach(lc, family)
 		evict_files_of_relation((Relation) lfirst(lc), &result);
-	temp_family_close(family, AccessShareLock);
+	temp_family_close(family);
 
 	values[0] = Int64GetDatum(result.pages);
 	values[1] = Int64GetDatum(result.still_cached);

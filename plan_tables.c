@@ -17,7 +17,6 @@
  */
 #include "temp_parallel.h"
 
-#include "access/relation.h"
 #include "access/transam.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pg_list.h"
@@ -199,11 +198,11 @@ add_tables(Bitmapset *rtis, PlanSearch *search)
 
 		if (!OidIsValid(relid))
 			continue;
-		table = relation_open(relid, AccessShareLock);
+		table = tp_relation_open(relid);
 		search->found.indexes =
 			list_concat_unique_oid(search->found.indexes,
 								   RelationGetIndexList(table));
-		relation_close(table, AccessShareLock);
+		RelationClose(table);
 	}
 }
 

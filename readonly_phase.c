@@ -25,12 +25,11 @@
  */
 #include "temp_parallel.h"
 
-#include "access/genam.h"
-#include "access/table.h"
 #include "executor/execdesc.h"
 #include "executor/executor.h"
 #include "nodes/pg_list.h"
 #include "storage/ipc.h"
+#include "utils/memutils.h"
 
 typedef struct ReadonlyIndex
 {
@@ -56,11 +55,11 @@ static ReadonlyPhase worker_phase;
  * ----------
  */
 
-/* Open a heap relation and give it the read-only routine. */
+/* Open a heap relation, without a lock, and give it the read-only routine. */
 static void
 readonly_attach(ReadonlyPhase *phase, Oid relid)
 {
-	Relation	rel = table_open(relid, AccessShareLock);
+	Relation	rel = tp_relation_open(relid);
 
 	Assert(RelationUsesLocalBuffers(rel));
 	phase->relations = lappend(phase->relations, rel);
@@ -76,13 +75,13 @@ readonly_attach_indexes(ReadonlyPhase *phase, Relation table)
 
 	foreach(lc, indexes)
 	{
-		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
+		Relation	index = tp_relation_open(lfirst_oid(lc));
 		IndexAmRoutine *routine = readonly_index_routine(index);
 		ReadonlyIndex *entry;
 
 		if (routine == NULL || index->rd_indam == routine)
 		{
-			index_close(index, AccessShareLock);
+			RelationClose(index);
 			continue;
 		}
 		entry = palloc(sizeof(ReadonlyIndex));
@@ -190,20 +189,19 @@ readonly_relcache_callback(Datum arg, Oid relid)
  * ----------
  */
 
-/* The tables of all flush nodes in stmt. */
+/* The tables of flush_nodes, a List of CustomScanState. */
 static List *
-flushed_tables(PlannedStmt *stmt)
+flushed_tables(List *flush_nodes)
 {
 	List	   *relids = NIL;
 	ListCell   *lc;
 
-	foreach(lc, statement_gathers(stmt))
+	foreach(lc, flush_nodes)
 	{
-		CustomScan *flush = gather_flush_node(lfirst(lc));
+		Plan	   *plan = ((CustomScanState *) lfirst(lc))->ss.ps.plan;
 
-		if (flush != NULL)
-			relids = list_concat_unique_oid(relids,
-											temp_flush_plan(flush).relids);
+		relids = list_concat_unique_oid(relids,
+										temp_flush_plan((CustomScan *) plan).relids);
 	}
 	return relids;
 }
@@ -262,8 +260,13 @@ tp_run_with_hint(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	error_context_stack = context.previous;
 }
 
+/*
+ * Run the executor in a phase for the tables of flush_nodes.  The lists of the
+ * phase are in context.
+ */
 static void
-run_in_phase(List *relids, ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+run_in_phase(MemoryContext context, List *flush_nodes,
+			 ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 {
 	ReadonlyPhase phase = {0};
 	ListCell   *lc;
@@ -272,44 +275,92 @@ run_in_phase(List *relids, ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	phases = &phase;
 	PG_TRY();
 	{
-		readonly_attach_all(&phase, relids);
+		MemoryContext old = MemoryContextSwitchTo(context);
+
+		readonly_attach_all(&phase, flushed_tables(flush_nodes));
 		foreach(lc, phase.relations)
 			readonly_attach_indexes(&phase, lfirst(lc));
+		MemoryContextSwitchTo(old);
 		tp_run_with_hint(next, EXECUTOR_RUN_PASS);
 	}
 	PG_FINALLY();
 	{
 		readonly_detach(&phase);
+		tp_count_launched_workers(flush_nodes);
 	}
 	PG_END_TRY();
 
 	foreach(lc, phase.indexes)
-		index_close(((ReadonlyIndex *) lfirst(lc))->index, AccessShareLock);
+		RelationClose(((ReadonlyIndex *) lfirst(lc))->index);
 	foreach(lc, phase.relations)
-		table_close((Relation) lfirst(lc), AccessShareLock);
+		RelationClose((Relation) lfirst(lc));
 }
 
 /*
- * Run the executor on a plan that needs parallel mode, in a phase for the tables
- * of its flush nodes if it is going to enter that mode (see ExecutePlan()).
+ * Run the executor without parallel mode.  ExecutePlan() decides by the statement
+ * in queryDesc, which may be a cached one, so that it gets a copy to look at.
+ */
+static void
+run_without_workers(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+{
+	PlannedStmt *stmt = queryDesc->plannedstmt;
+	PlannedStmt copy = *stmt;
+
+	copy.parallelModeNeeded = false;
+	queryDesc->plannedstmt = &copy;
+	PG_TRY();
+	{
+		run_executor(next, EXECUTOR_RUN_PASS);
+	}
+	PG_FINALLY();
+	{
+		queryDesc->plannedstmt = stmt;
+	}
+	PG_END_TRY();
+}
+
+/*
+ * Run the executor on a plan that needs parallel mode.  If the plan has flush
+ * nodes and is going to enter that mode (see ExecutePlan()), the second look
+ * decides whether it does, and if so it runs in a phase for the nodes' tables.
+ * What is allocated for that is gone at the end of the run, or with the query's
+ * memory context after an error; the caller's context may be one that lives on,
+ * as that of a function in a SQL statement does.
  */
 void
 run_with_readonly_tables(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 {
-	PlannedStmt *stmt = queryDesc->plannedstmt;
-	List	   *relids = NIL;
+	MemoryContext context;
+	MemoryContext old;
+	List	   *flush_nodes;
+	bool		alone = false;
 
-	Assert(stmt->parallelModeNeeded);
-	if (count == 0 && !queryDesc->already_executed)
-		relids = flushed_tables(stmt);
-
-	if (relids == NIL)
-		run_executor(next, EXECUTOR_RUN_PASS);
-	else
+	Assert(queryDesc->plannedstmt->parallelModeNeeded);
+	if (count != 0 || queryDesc->already_executed)
 	{
-		temp_flush_find_gathers(queryDesc->planstate);
-		run_in_phase(relids, next, EXECUTOR_RUN_PASS);
+		run_executor(next, EXECUTOR_RUN_PASS);
+		return;
 	}
+
+	context = AllocSetContextCreate(queryDesc->estate->es_query_cxt,
+									"temporary tables read by workers",
+									ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(context);
+	flush_nodes = tp_find_flush_nodes(queryDesc->planstate);
+	if (flush_nodes != NIL)
+		alone = tp_leader_alone_is_cheaper(queryDesc->plannedstmt, flush_nodes);
+	MemoryContextSwitchTo(old);
+
+	if (alone)
+	{
+		tp_skip_flush_nodes(flush_nodes);
+		run_without_workers(next, EXECUTOR_RUN_PASS);
+	}
+	else if (flush_nodes != NIL)
+		run_in_phase(context, flush_nodes, next, EXECUTOR_RUN_PASS);
+	else
+		run_executor(next, EXECUTOR_RUN_PASS);
+	MemoryContextDelete(context);
 }
 
 /* ----------
@@ -345,5 +396,5 @@ readonly_end_in_worker(List *relations)
 		return;
 	readonly_detach(&worker_phase);
 	foreach(lc, relations)
-		table_close((Relation) lfirst(lc), NoLock);
+		RelationClose((Relation) lfirst(lc));
 }

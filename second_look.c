@@ -5,10 +5,14 @@
  *
  * A plan may be older than the pool's state: made when the tables were clean,
  * cached, and executed after a gigabyte has been loaded.  Before a statement
- * starts, the flush is therefore priced again.  If it has become dearer, and
- * the parallel plan with the new price costs more than the same plan run by the
+ * runs, the flush is therefore priced again.  If it has become dearer, and the
+ * parallel plan with the new price costs more than the same plan run by the
  * leader alone, the statement runs without parallel mode, and nothing is
  * written.
+ *
+ * Cached plans are executed often, so what costs most comes last: a statement
+ * without a flush node does not come here, and the tables' sizes are asked for
+ * only when the flush has become dearer.
  *
  * The invariant: a plan whose flush costs no more than the planner reckoned
  * with runs as planned, and a cached plan is never changed.
@@ -17,23 +21,12 @@
  */
 #include "temp_parallel.h"
 
-#include "executor/execdesc.h"
 #include "nodes/pg_list.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
 #include "utils/lsyscache.h"
 #include "utils/spccache.h"
-
-typedef struct SecondLook
-{
-	PlannedStmt *stmt;
-	LocalBufStats *stats;
-	Cost		planned_flush;	/* of all flush nodes, by the planner */
-	Cost		flush;			/* by now */
-	Cost		parallel;		/* of all Gathers, less their flush */
-	Cost		alone;			/* of all Gathers, by the leader alone */
-} SecondLook;
 
 /* How many processes share the rows: get_parallel_divisor() of costsize.c. */
 static double
@@ -51,13 +44,13 @@ static Cost
 seqscan_disk_cost(Plan *plan, PlannedStmt *stmt)
 {
 	RangeTblEntry *rte = rt_fetch(((Scan *) plan)->scanrelid, stmt->rtable);
-	Relation	rel = relation_open(rte->relid, AccessShareLock);
+	Relation	rel = tp_relation_open(rte->relid);
 	double		page_cost;
 	Cost		cost;
 
 	get_tablespace_page_costs(rel->rd_rel->reltablespace, NULL, &page_cost);
 	cost = page_cost * RelationGetNumberOfBlocks(rel);
-	relation_close(rel, AccessShareLock);
+	RelationClose(rel);
 	return Min(cost, plan->total_cost);
 }
 
@@ -101,56 +94,41 @@ cost_alone(Plan *plan, double divisor, PlannedStmt *stmt)
 	return result;
 }
 
-static void
-look_at_gather(Plan *gather, SecondLook *look)
-{
-	CustomScan *flush = gather_flush_node(gather);
-	int			workers = IsA(gather, Gather) ?
-		((Gather *) gather)->num_workers :
-		((GatherMerge *) gather)->num_workers;
-
-	look->parallel += gather->total_cost;
-	look->alone += cost_alone(gather->lefttree, parallel_divisor(workers),
-							  look->stmt);
-	if (flush != NULL)
-	{
-		TempFlushPlan info = temp_flush_plan(flush);
-
-		if (look->stats == NULL)
-			look->stats = localbuf_stats_for_price();
-		look->parallel -= info.planned.cost;
-		look->planned_flush += info.planned.cost;
-		look->flush += flush_cost_of_tables(look->stats, info.relids,
-											info.indexes).cost;
-	}
-}
-
 /*
- * For ExecutorStart_hook: decide whether queryDesc, whose plan needs parallel
- * mode, runs with workers.  If not, its plannedstmt becomes a copy, in the
- * current memory context, whose parallelModeNeeded is false.
+ * Is stmt, whose plan needs parallel mode and has flush nodes, a List of
+ * CustomScanState, cheaper by now if the leader runs it alone?  Leaves garbage in
+ * the current memory context.
  */
-void
-take_second_look(QueryDesc *queryDesc)
+bool
+tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes)
 {
-	PlannedStmt *stmt = queryDesc->plannedstmt;
-	SecondLook	look = {0};
-	PlannedStmt *copy;
+	LocalBufStats *stats = localbuf_stats_for_price();
+	Cost		planned_flush = 0;
+	Cost		flush = 0;
+	Cost		parallel = 0;	/* of all Gathers, less their flush */
+	Cost		alone = 0;		/* of all Gathers, by the leader alone */
 	ListCell   *lc;
 
-	Assert(stmt->parallelModeNeeded);
-	look.stmt = stmt;
+	foreach(lc, flush_nodes)
+	{
+		CustomScanState *node = lfirst(lc);
+		TempFlushPlan info = temp_flush_plan((CustomScan *) node->ss.ps.plan);
+
+		planned_flush += info.planned.cost;
+		flush += flush_cost_of_tables(stats, info.relids, info.indexes).cost;
+	}
+	if (flush <= planned_flush)
+		return false;
+
 	foreach(lc, statement_gathers(stmt))
-		look_at_gather(lfirst(lc), &look);
+	{
+		Plan	   *gather = lfirst(lc);
+		int			workers = IsA(gather, Gather) ?
+			((Gather *) gather)->num_workers :
+			((GatherMerge *) gather)->num_workers;
 
-	if (look.stats == NULL ||
-		look.flush <= look.planned_flush ||
-		look.parallel + look.flush <= look.alone)
-		return;
-
-	copy = makeNode(PlannedStmt);
-	*copy = *stmt;
-	copy->parallelModeNeeded = false;
-	queryDesc->plannedstmt = copy;
-	session_stats.left_to_leader++;
+		parallel += gather->total_cost;
+		alone += cost_alone(gather->lefttree, parallel_divisor(workers), stmt);
+	}
+	return parallel - planned_flush + flush > alone;
 }

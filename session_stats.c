@@ -4,9 +4,10 @@
  *	  What this session's parallel queries over temporary tables have cost.
  *
  * Plain counters of one process, each added to at the one place where the
- * thing happens: before a launch of workers, at the end of a flush node, when
- * a dirty mark is taken back, when the second look decides.  They count what
- * happened, whether or not the transaction was rolled back.
+ * thing happens: before a launch of workers, before the next one or at the end of
+ * the run, when a dirty mark is taken back, when the second look decides.  They
+ * count what happened, whether or not the statement failed or the transaction was
+ * rolled back.
  *
  * Workers do not count: their counters go with them.
  *

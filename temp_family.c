@@ -8,21 +8,57 @@
  * their forks.  The flush writes them, and the cost counts them, so that both
  * ask here what they are.
  *
+ * They are opened without a lock: a parallel query takes no more locks than
+ * the same query without this module.  The caller has a lock on the table, or
+ * in a worker the leader has one: by the parser, the planner (for children),
+ * AcquireExecutorLocks() (for a cached plan) or temp_table_argument().  This
+ * keeps all that hangs on the table as well:
+ *
+ * - In this session nothing runs at the same time.  What a function that the
+ *	 statement calls would drop or rewrite is open, so that
+ *	 CheckTableNotInUse() refuses it.
+ * - A superuser in another session is refused by RELATION_IS_OTHER_TEMP() what
+ *	 changes storage or indexes: ALTER TABLE and ALTER INDEX (see
+ *	 CheckAlterTableIsSafe()), CREATE INDEX, REINDEX, CLUSTER, TRUNCATE;
+ *	 VACUUM and ANALYZE leave the relation out.
+ * - What he can do is to drop.  index_drop() has AccessExclusiveLock on the
+ *	 index's table before it changes anything, whatever has led there (DROP
+ *	 INDEX, with CONCURRENTLY as well, or DROP OPERATOR CLASS ... CASCADE), and a
+ *	 TOAST table cannot be dropped but with its table.
+ * - ALTER INDEX ... RENAME locks the index alone, and changes a name.
+ *
+ * The exception is DROP INDEX on the index of a TOAST table under
+ * allow_system_table_mods, which locks the TOAST table only.
+ *
  *-------------------------------------------------------------------------
  */
 #include "temp_parallel.h"
 
 #include "access/genam.h"
-#include "access/relation.h"
 #include "catalog/pg_class.h"
 #include "nodes/pg_list.h"
+#include "utils/relcache.h"
 
 /*
- * Append rel's indexes, all or those in wanted, to family, opened with lockmode.
+ * Open relation relid, a table that is locked or what hangs on one, without
+ * taking a lock; to be closed by RelationClose().  An error if there is no such
+ * relation.
+ */
+Relation
+tp_relation_open(Oid relid)
+{
+	Relation	rel = RelationIdGetRelation(relid);
+
+	if (!RelationIsValid(rel))
+		elog(ERROR, "could not open relation with OID %u", relid);
+	return rel;
+}
+
+/*
+ * Append rel's indexes, all or those in wanted, to family, opened.
  */
 static List *
-append_indexes(List *family, Relation rel, bool all, List *wanted,
-			   LOCKMODE lockmode)
+append_indexes(List *family, Relation rel, bool all, List *wanted)
 {
 	List	   *indexes = RelationGetIndexList(rel);
 	ListCell   *lc;
@@ -30,39 +66,38 @@ append_indexes(List *family, Relation rel, bool all, List *wanted,
 	foreach(lc, indexes)
 	{
 		if (all || list_member_oid(wanted, lfirst_oid(lc)))
-			family = lappend(family, relation_open(lfirst_oid(lc), lockmode));
+			family = lappend(family, tp_relation_open(lfirst_oid(lc)));
 	}
 	list_free(indexes);
 	return family;
 }
 
 static List *
-open_family(Oid relid, bool all, List *indexes, LOCKMODE lockmode)
+open_family(Oid relid, bool all, List *indexes)
 {
-	Relation	table = relation_open(relid, lockmode);
+	Relation	table = tp_relation_open(relid);
 	List	   *family = list_make1(table);
 
-	family = append_indexes(family, table, all, indexes, lockmode);
+	family = append_indexes(family, table, all, indexes);
 	if (OidIsValid(table->rd_rel->reltoastrelid))
 	{
-		Relation	toast = relation_open(table->rd_rel->reltoastrelid,
-										  lockmode);
+		Relation	toast = tp_relation_open(table->rd_rel->reltoastrelid);
 
 		family = lappend(family, toast);
-		family = append_indexes(family, toast, true, NIL, lockmode);
+		family = append_indexes(family, toast, true, NIL);
 	}
 	return family;
 }
 
 /*
- * Open table relid, its indexes, its TOAST table and that one's index with
- * lockmode.  Returns a List of Relation, the table first, in the current
- * memory context; to be closed by temp_family_close().
+ * Open table relid, which is locked, its indexes, its TOAST table and that
+ * one's index, without a lock.  Returns a List of Relation, the table first, in
+ * the current memory context; to be closed by temp_family_close().
  */
 List *
-temp_family_open(Oid relid, LOCKMODE lockmode)
+temp_family_open(Oid relid)
 {
-	return open_family(relid, true, NIL, lockmode);
+	return open_family(relid, true, NIL);
 }
 
 /*
@@ -70,21 +105,20 @@ temp_family_open(Oid relid, LOCKMODE lockmode)
  * List of Oid.
  */
 List *
-temp_family_open_part(Oid relid, List *indexes, LOCKMODE lockmode)
+temp_family_open_part(Oid relid, List *indexes)
 {
-	return open_family(relid, false, indexes, lockmode);
+	return open_family(relid, false, indexes);
 }
 
 /*
- * Close what temp_family_open() has opened; lockmode is the lock to release,
- * NoLock to keep it.
+ * Close what temp_family_open() has opened.
  */
 void
-temp_family_close(List *family, LOCKMODE lockmode)
+temp_family_close(List *family)
 {
 	ListCell   *lc;
 
 	foreach(lc, family)
-		relation_close((Relation) lfirst(lc), lockmode);
+		RelationClose((Relation) lfirst(lc));
 	list_free(family);
 }

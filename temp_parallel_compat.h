@@ -230,6 +230,7 @@ set_disabled_nodes(CustomScan *node, Plan *child)
 #if PG_VERSION_NUM < 160000
 #define debug_parallel_query force_parallel_mode
 #define DEBUG_PARALLEL_OFF FORCE_PARALLEL_OFF
+#define DEBUG_PARALLEL_REGRESS FORCE_PARALLEL_REGRESS
 #endif
 
 /* 16 added the trivial_pathtarget argument. */

@@ -236,6 +236,20 @@ RESET enable_material;
 SELECT flushes - :s_flushes AS flushes, pages_flushed - :s_pages_flushed AS pages,
 	   workers_launched - :s_workers_launched AS workers
 FROM temp_parallel_stats();
+-- those of statements that fail do, at once: in a worker; in the leader, after
+-- three launches
+SELECT * FROM temp_parallel_stats() \gset s_
+\set SHOW_CONTEXT never
+SELECT count(1 / (id - 5000)) FROM big;
+\set SHOW_CONTEXT errors
+SELECT flushes - :s_flushes AS flushes, workers_launched - :s_workers_launched AS workers
+FROM temp_parallel_stats();
+SELECT * FROM temp_parallel_stats() \gset s_
+SET enable_material = off;
+SELECT *, 1 / x FROM (SELECT count(*) FROM big) s RIGHT JOIN (VALUES (1), (2), (0)) v(x) ON true;
+RESET enable_material;
+SELECT flushes - :s_flushes AS flushes, workers_launched - :s_workers_launched AS workers
+FROM temp_parallel_stats();
 -- the leader alone with a parallel plan: hints of rows that nobody has read, and
 -- whose pages were written before the flush, which would have set them
 TRUNCATE big;

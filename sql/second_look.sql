@@ -54,6 +54,43 @@ SET temp_parallel.write_temp_page_cost = 0;
 SELECT workers_launched, skipped, dirty_before > 0 AS dirty, dirty_after FROM run_q();
 RESET temp_parallel.write_temp_page_cost;
 
+-- A function in a SQL statement keeps its memory to the end of that statement. Of
+-- what the decision allocates nothing may stay there, or a statement that calls
+-- the function often runs out of memory: neither when workers are launched nor
+-- when the leader runs alone.
+-- (Only what is not the last statement of such a function can use workers.)
+CREATE FUNCTION counts(below int) RETURNS bigint LANGUAGE sql AS
+$$ SELECT count(*) FROM t WHERE k < below; SELECT count(*) FROM t WHERE k < below $$;
+CREATE FUNCTION memory() RETURNS numeric LANGUAGE plpgsql AS
+$$ BEGIN RETURN (SELECT sum(used_bytes) FROM pg_backend_memory_contexts); END $$;
+CREATE FUNCTION make_dirty() RETURNS void LANGUAGE plpgsql AS
+$$ BEGIN UPDATE t SET id = id; END $$;
+VACUUM (FULL, ANALYZE) t;
+SELECT pg_flush_local_buffers() >= 0 AS clean;
+SELECT workers_launched, plans_left_to_leader AS left FROM temp_parallel_stats() \gset before_
+SELECT sum(n), sum(CASE g WHEN 20 THEN -bytes WHEN 40 THEN bytes END) < 30000 AS nothing_kept
+  FROM (SELECT g, counts(5) AS n, CASE WHEN g IN (10, 20, 40) THEN memory() END AS bytes
+		  FROM generate_series(1, 40) g) s;
+SELECT workers_launched > :before_workers_launched AS launched, plans_left_to_leader - :before_left AS left_to_leader
+  FROM temp_parallel_stats();
+SELECT workers_launched, plans_left_to_leader AS left FROM temp_parallel_stats() \gset before_
+SELECT sum(n), sum(CASE g WHEN 20 THEN -bytes WHEN 40 THEN bytes END) < 30000 AS nothing_kept
+  FROM (SELECT g, counts(5) AS n, CASE WHEN g = 1 THEN make_dirty() END, CASE WHEN g IN (10, 20, 40) THEN memory() END AS bytes
+		  FROM generate_series(1, 40) g) s;
+SELECT plans_left_to_leader - :before_left AS left_to_leader FROM temp_parallel_stats();
+DROP FUNCTION counts, memory, make_dirty;
+
+-- A statement with a Gather that has no flush node is not looked at, and runs with
+-- its workers, whatever is dirty.
+CREATE TABLE permanent AS SELECT g AS id FROM generate_series(1, 100000) g;
+ANALYZE permanent;
+PREPARE p AS SELECT count(*) FROM permanent;
+EXECUTE p;
+SELECT pg_dirty_local_buffers() > 0 AS dirty, plans_left_to_leader AS left FROM temp_parallel_stats() \gset before_
+EXECUTE p;
+SELECT :'before_dirty' AS dirty, plans_left_to_leader - :before_left AS left_to_leader FROM temp_parallel_stats();
+DROP TABLE permanent;
+
 -- A plan that was made while the pages were dirty already runs as planned: the
 -- planner has weighed them.
 DEALLOCATE q;

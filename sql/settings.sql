@@ -70,6 +70,17 @@ SET max_parallel_workers_per_gather = 0;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
 SET max_parallel_workers_per_gather = 2;
 
+-- With the value that the server's own tests use, EXPLAIN prints what it prints
+-- without the module: it would hide the Gather and show the flush node.
+BEGIN;
+SELECT set_config(name, 'regress', true) FROM pg_settings
+WHERE name IN ('debug_parallel_query', 'force_parallel_mode');
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
+SELECT set_config(name, 'on', true) FROM pg_settings
+WHERE name IN ('debug_parallel_query', 'force_parallel_mode');
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
+ROLLBACK;
+
 -- The charge for the flush is added to parallel_setup_cost while a statement
 -- is planned, and is gone afterwards, also after an error in the planner that
 -- comes when base relations have been charged.

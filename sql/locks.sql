@@ -1,0 +1,92 @@
+--
+-- A parallel query over temporary tables takes no lock that the same query takes
+-- neither when the leader runs it alone nor over an unlogged table: with many
+-- partitions it would run out of the server's memory for locks where those do
+-- not.
+--
+CREATE EXTENSION temp_parallel;
+\i sql/include/cheap_workers.sql
+
+-- With a TOAST table, and with indexes of several access methods.
+CREATE TEMP TABLE t (id int PRIMARY KEY, k int, v text) WITH (parallel_workers = 2);
+CREATE UNLOGGED TABLE u (id int PRIMARY KEY, k int, v text) WITH (parallel_workers = 2);
+ALTER TABLE t ALTER v SET STORAGE EXTERNAL;
+ALTER TABLE u ALTER v SET STORAGE EXTERNAL;
+INSERT INTO t SELECT g, g % 10, CASE WHEN g % 50 = 0 THEN repeat('x', 3000) END FROM generate_series(1, 1000) g;
+INSERT INTO u SELECT * FROM t;
+CREATE INDEX ON t (k);
+CREATE INDEX ON t USING hash (k);
+CREATE INDEX ON t USING brin (id);
+CREATE INDEX ON u (k);
+CREATE INDEX ON u USING hash (k);
+CREATE INDEX ON u USING brin (id);
+ANALYZE t;
+ANALYZE u;
+
+-- the locks that this session's transaction has, and its flushes so far
+\set count 'SELECT (SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()) AS locks, (SELECT flushes FROM temp_parallel_stats()) AS flushes'
+
+-- In the leader, to the end of the transaction. The flush is not free, so that it
+-- is priced.
+SET temp_parallel.write_temp_page_cost = 0.01;
+SET temp_parallel.enabled = off;
+BEGIN;
+SELECT count(*), sum(k), count(v) FROM t;
+:count \gset off_
+COMMIT;
+SET temp_parallel.enabled = on;
+BEGIN;
+SELECT count(*), sum(k), count(v) FROM t;
+:count \gset on_
+COMMIT;
+SELECT :on_flushes - :off_flushes AS flushes, :on_locks - :off_locks AS more_locks;
+
+-- The same when the plan comes from the plan cache, where no index is locked but
+-- those that are scanned, and the second look prices the flush again.
+SET plan_cache_mode = force_generic_plan;
+SET temp_parallel.enabled = off;
+PREPARE q AS SELECT count(*), sum(k), count(v) FROM t;
+EXECUTE q;
+BEGIN;
+EXECUTE q;
+:count \gset off_
+COMMIT;
+DEALLOCATE q;
+SET temp_parallel.enabled = on;
+PREPARE q AS SELECT count(*), sum(k), count(v) FROM t;
+EXECUTE q;
+UPDATE t SET k = k;
+BEGIN;
+EXECUTE q;
+:count \gset on_
+COMMIT;
+SELECT :on_flushes - :off_flushes AS flushes, :on_locks - :off_locks AS more_locks;
+RESET plan_cache_mode;
+
+-- In a worker: what it has locked when it comes to a row, before and after it
+-- has read from the TOAST table.
+CREATE FUNCTION locks_here(length int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
+$$ BEGIN RETURN (SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()); END $$;
+SET parallel_leader_participation = off;
+EXPLAIN (COSTS OFF) SELECT min(locks_here(length(v))), max(locks_here(length(v))) FROM t WHERE id % 10 = 0;
+SELECT min(locks_here(0)), max(locks_here(0)) FROM t WHERE id % 50 = 0 \gset t_
+SELECT min(locks_here(0)), max(locks_here(0)) FROM u WHERE id % 50 = 0 \gset u_
+SELECT :t_min - :u_min AS more_locks, :t_max - :u_max AS more_at_most;
+SELECT max(locks_here(length(v))) FROM t WHERE id % 50 = 0 \gset t_
+SELECT max(locks_here(length(v))) FROM u WHERE id % 50 = 0 \gset u_
+SELECT :t_max - :u_max AS more_at_most;
+RESET parallel_leader_participation;
+
+-- A function that takes a table locks that table.
+BEGIN;
+:count \gset before_
+SELECT pg_flush_local_buffers('t') >= 0 AS done;
+SELECT pg_temp_flush_cost('t') >= 0 AS done;
+SELECT buffers_skipped FROM pg_evict_local_buffers('t');
+:count \gset after_
+SELECT :after_locks - :before_locks AS more_locks;
+COMMIT;
+
+DROP FUNCTION locks_here;
+DROP TABLE t, u;
+DROP EXTENSION temp_parallel;
