@@ -25,6 +25,7 @@
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
 #include "storage/smgr.h"
+#include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/rel.h"
 
@@ -196,6 +197,13 @@ local_write_io_count(instr_time start, int nblocks)
 	bool execute_once
 #define EXECUTOR_RUN_PASS	queryDesc, direction, count, execute_once
 #endif
+
+#define PROCESS_UTILITY_ARGS \
+	PlannedStmt *pstmt, const char *queryString, bool readOnlyTree, \
+	ProcessUtilityContext context, ParamListInfo params, \
+	QueryEnvironment *queryEnv, DestReceiver *dest, QueryCompletion *qc
+#define PROCESS_UTILITY_PASS \
+	pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc
 
 /* 15 calls it force_parallel_mode. */
 #if PG_VERSION_NUM < 160000
