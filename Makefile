@@ -10,6 +10,7 @@ OBJS = \
 	func_checks.o \
 	gather_cost.o \
 	heap_hints.o \
+	localbuf_dropped.o \
 	localbuf_evict.o \
 	localbuf_flush.o \
 	localbuf_funcs.o \

@@ -213,7 +213,10 @@ pg_evict_local_buffers(PG_FUNCTION_ARGS)
 		elog(ERROR, "return type must be a row type");
 
 	if (PG_ARGISNULL(0))
+	{
+		tp_discard_dropped_relations();
 		result = evict_owned_local_buffers();
+	}
 	else
 		result = evict_local_buffers_of_table(temp_table_argument(fcinfo, 0,
 																  MUST_OWN_TABLE));

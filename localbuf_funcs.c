@@ -19,7 +19,8 @@ PG_FUNCTION_INFO_V1(pg_temp_flush_cost);
  * pg_flush_local_buffers() returns bigint
  *
  * Write all dirty local buffers; return the number of pages written.  Not
- * while workers may be reading the files.
+ * while workers may be reading the files.  Those of tables that another session
+ * has dropped are discarded.
  */
 Datum
 pg_flush_local_buffers(PG_FUNCTION_ARGS)
@@ -28,6 +29,7 @@ pg_flush_local_buffers(PG_FUNCTION_ARGS)
 	int			nheaps;
 
 	refuse_while_workers_read("pg_flush_local_buffers()");
+	tp_discard_dropped_relations();
 	nheaps = session_heaps(&heaps);
 	PG_RETURN_INT64(flush_local_buffers(NULL, 0, heaps, nheaps));
 }

@@ -30,6 +30,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
+#include "tcop/utility.h"
 #include "utils/guc.h"
 #include "utils/inval.h"
 #include "utils/syscache.h"
@@ -48,6 +49,7 @@ static join_search_hook_type prev_join_search = NULL;
 static create_upper_paths_hook_type prev_create_upper_paths = NULL;
 static ExecutorStart_hook_type prev_ExecutorStart = NULL;
 static ExecutorRun_hook_type prev_ExecutorRun = NULL;
+static ProcessUtility_hook_type prev_ProcessUtility = NULL;
 
 void		_PG_init(void);
 
@@ -92,7 +94,7 @@ is_session_temp_table(Oid relid)
  * ----------
  */
 static PlannedStmt *
-temp_parallel_planner(PLANNER_HOOK_ARGS)
+run_planner(PLANNER_HOOK_ARGS)
 {
 	bool		consider_temp;
 
@@ -117,6 +119,31 @@ temp_parallel_planner(PLANNER_HOOK_ARGS)
 	if (prev_planner)
 		return prev_planner(PLANNER_HOOK_PASS);
 	return standard_planner(PLANNER_HOOK_PASS);
+}
+
+static PlannedStmt *
+temp_parallel_planner(PLANNER_HOOK_ARGS)
+{
+	PlannedStmt *result;
+
+	if (tp_file_was_missing)
+		tp_discard_after_missing_file();
+
+	if (NLocBuffer == 0)
+		return run_planner(PLANNER_HOOK_PASS);
+
+	/* the planner reads the ends of indexes */
+	PG_TRY();
+	{
+		result = run_planner(PLANNER_HOOK_PASS);
+	}
+	PG_CATCH();
+	{
+		tp_note_missing_file();
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	return result;
 }
 
 static void
@@ -168,6 +195,8 @@ temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 		worker_refuse_statement(queryDesc->plannedstmt->rtable);
 		temp_flush_enter_worker(queryDesc);
 	}
+	else if (tp_file_was_missing)
+		tp_discard_after_missing_file();
 
 	if (prev_ExecutorStart)
 		prev_ExecutorStart(queryDesc, eflags);
@@ -183,7 +212,7 @@ temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 }
 
 static void
-temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
+run_executor(EXECUTOR_RUN_ARGS)
 {
 	if (IsParallelWorker())
 		tp_flush_run_in_worker(prev_ExecutorRun, EXECUTOR_RUN_PASS);
@@ -194,6 +223,58 @@ temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 		prev_ExecutorRun(EXECUTOR_RUN_PASS);
 	else
 		standard_ExecutorRun(EXECUTOR_RUN_PASS);
+}
+
+static void
+temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
+{
+	if (NLocBuffer == 0)
+	{
+		run_executor(EXECUTOR_RUN_PASS);
+		return;
+	}
+	PG_TRY();
+	{
+		run_executor(EXECUTOR_RUN_PASS);
+	}
+	PG_CATCH();
+	{
+		tp_note_missing_file();
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+}
+
+static void
+run_utility(PROCESS_UTILITY_ARGS)
+{
+	if (prev_ProcessUtility)
+		prev_ProcessUtility(PROCESS_UTILITY_PASS);
+	else
+		standard_ProcessUtility(PROCESS_UTILITY_PASS);
+}
+
+static void
+temp_parallel_ProcessUtility(PROCESS_UTILITY_ARGS)
+{
+	if (tp_file_was_missing)
+		tp_discard_after_missing_file();
+
+	if (NLocBuffer == 0)
+	{
+		run_utility(PROCESS_UTILITY_PASS);
+		return;
+	}
+	PG_TRY();
+	{
+		run_utility(PROCESS_UTILITY_PASS);
+	}
+	PG_CATCH();
+	{
+		tp_note_missing_file();
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
 }
 
 /* ----------
@@ -265,4 +346,6 @@ _PG_init(void)
 	ExecutorStart_hook = temp_parallel_ExecutorStart;
 	prev_ExecutorRun = ExecutorRun_hook;
 	ExecutorRun_hook = temp_parallel_ExecutorRun;
+	prev_ProcessUtility = ProcessUtility_hook;
+	ProcessUtility_hook = temp_parallel_ProcessUtility;
 }

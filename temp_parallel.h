@@ -235,6 +235,13 @@ extern LocalBufEviction evict_local_buffers(RelFileLocator *locators,
 											int nlocators);
 extern LocalBufEviction evict_local_buffers_of_table(Oid relid);
 
+/* localbuf_dropped.c: pages of tables that another session has dropped */
+extern bool tp_file_was_missing;
+
+extern void tp_note_missing_file(void);
+extern void tp_discard_dropped_relations(void);
+extern void tp_discard_after_missing_file(void);
+
 /* session_stats.c: what it has cost so far */
 typedef struct SessionStats
 {

@@ -25,6 +25,7 @@
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
 #include "storage/smgr.h"
+#include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
@@ -225,6 +226,13 @@ set_disabled_nodes(CustomScan *node, Plan *child)
 	bool execute_once
 #define EXECUTOR_RUN_PASS	queryDesc, direction, count, execute_once
 #endif
+
+#define PROCESS_UTILITY_ARGS \
+	PlannedStmt *pstmt, const char *queryString, bool readOnlyTree, \
+	ProcessUtilityContext context, ParamListInfo params, \
+	QueryEnvironment *queryEnv, DestReceiver *dest, QueryCompletion *qc
+#define PROCESS_UTILITY_PASS \
+	pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc
 
 /* 15 calls it force_parallel_mode. */
 #if PG_VERSION_NUM < 160000
