@@ -257,7 +257,9 @@ run_utility(PROCESS_UTILITY_ARGS)
 static void
 temp_parallel_ProcessUtility(PROCESS_UTILITY_ARGS)
 {
-	if (tp_file_was_missing)
+	if (IsParallelWorker())
+		tp_worker_refuse_utility(pstmt->utilityStmt);
+	else if (tp_file_was_missing)
 		tp_discard_after_missing_file();
 
 	if (NLocBuffer == 0)

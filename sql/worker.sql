@@ -38,6 +38,24 @@ CREATE TEMP VIEW v AS SELECT id FROM other;
 CREATE FUNCTION reads_view(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
 $$ BEGIN RETURN (SELECT count(*) FROM v WHERE id = i); END $$;
 SELECT count(*) FROM t WHERE reads_view(id) = 1;
+
+-- COPY, which plans nothing for a table; and by a query.
+CREATE FUNCTION copies(i int, what text) RETURNS bool LANGUAGE plpgsql PARALLEL SAFE AS
+$$ BEGIN EXECUTE format('COPY %s TO %L', what, '/dev/null'); RETURN true; END $$;
+SELECT count(*) FROM t WHERE copies(id, 'other');
+SELECT count(*) FROM t WHERE copies(id, 't');
+SELECT count(*) FROM t WHERE copies(id, '(SELECT * FROM other)');
+\set VERBOSITY terse
+SELECT count(*) FROM t WHERE copies(id, 'other');
+-- of a permanent table it works
+SELECT count(*) FROM t WHERE copies(id, 'pg_am') AND id < 5;
+-- EXPLAIN, cursors
+CREATE FUNCTION explains(i int) RETURNS bool LANGUAGE plpgsql PARALLEL SAFE AS
+$$ BEGIN EXECUTE 'EXPLAIN ANALYZE SELECT * FROM other'; RETURN true; END $$;
+SELECT count(*) FROM t WHERE explains(id);
+CREATE FUNCTION fetches(i int) RETURNS bool LANGUAGE plpgsql PARALLEL SAFE AS
+$$ DECLARE c CURSOR FOR SELECT * FROM other; r record; BEGIN OPEN c; FETCH c INTO r; CLOSE c; RETURN true; END $$;
+SELECT count(*) FROM t WHERE fetches(id);
 \set VERBOSITY default
 
 -- A function that reads permanent tables is none of our business.
@@ -63,7 +81,7 @@ RESET max_parallel_workers_per_gather;
 -- The session is as good as before.
 SELECT count(*), sum(id) FROM t;
 
-DROP FUNCTION reads_other, reads_t, reads_sequence, reads_view, reads_catalog;
+DROP FUNCTION copies, explains, fetches, reads_other, reads_t, reads_sequence, reads_view, reads_catalog;
 DROP TABLE permanent, t;
 DROP TABLE other CASCADE;
 DROP SEQUENCE s;
