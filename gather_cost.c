@@ -26,6 +26,12 @@
  *	- for a set operation, whose Gather collects the rows of several query
  *	  levels, after the planning of each of these.
  *
+ * A charge takes a walk over the pool, which may cost more than a small query.
+ * So a relation whose Gather would lose even without one is not charged, and
+ * the pool is not counted for it (see gather_may_win()).  If a Gather is chosen
+ * nevertheless, what is wrong is the choice and the price of that Gather; its
+ * flush node is placed, priced and carried out as any other.
+ *
  * The invariant: parallel_setup_cost is back at its value of before when the
  * planner returns or fails, unless a function that the planner evaluates has
  * set it.  A statement planned in the middle of another one (by such a
@@ -36,6 +42,9 @@
  */
 #include "temp_parallel.h"
 
+#include <math.h>
+
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pg_list.h"
 #include "optimizer/cost.h"
@@ -43,6 +52,8 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "optimizer/prep.h"
+#include "utils/float.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 
@@ -85,18 +96,31 @@ save_setup_cost(void)
 }
 
 /*
- * Charge every Gather path that is made from now on with cost.  If somebody
- * else has set parallel_setup_cost since our last charge, that is the value
- * the charge is added to.
+ * What parallel_setup_cost would be without a charge.  If somebody else has set
+ * it since our last charge, that is the value the charge is added to.
+ */
+static Cost
+setup_cost_without_charge(void)
+{
+	if (parallel_setup_cost != current->charged)
+	{
+		current->setup_cost = current->before = parallel_setup_cost;
+		current->charged = parallel_setup_cost;
+	}
+	return current->setup_cost;
+}
+
+/*
+ * Charge every Gather path that is made from now on with cost.
  */
 static void
 set_charge(Cost cost)
 {
-	if (parallel_setup_cost != current->charged)
-		current->setup_cost = current->before = parallel_setup_cost;
+	Cost		setup_cost = setup_cost_without_charge();
+
 	if (cost > 0 && !current->saved)
 		save_setup_cost();
-	current->charged = current->setup_cost + cost;
+	current->charged = setup_cost + cost;
 	parallel_setup_cost = current->charged;
 }
 
@@ -345,6 +369,181 @@ indexes_of_paths(List *paths, List *indexes)
 }
 
 /* ----------
+ * Can a Gather win?
+ * ----------
+ */
+
+/*
+ * The least cost, by criterion, of those of paths that have the fewest disabled
+ * nodes, which is what *disabled becomes.  Paths that need parameters cannot be
+ * run by themselves and do not count.  Infinity if there are none.
+ */
+static Cost
+least_cost(List *paths, CostSelector criterion, int *disabled)
+{
+	Cost		least = get_float8_infinity();
+	ListCell   *lc;
+
+	*disabled = INT_MAX;
+	foreach(lc, paths)
+	{
+		Path	   *path = lfirst(lc);
+		Cost		cost = criterion == STARTUP_COST ?
+			path->startup_cost : path->total_cost;
+
+		if (path->param_info != NULL || path_disabled_nodes(path) > *disabled)
+			continue;
+		if (path_disabled_nodes(path) < *disabled)
+			least = cost;
+		else
+			least = Min(least, cost);
+		*disabled = path_disabled_nodes(path);
+	}
+	return least;
+}
+
+/*
+ * An upper bound of what a sort, or a grouping by columns columns, of rows of
+ * this width costs: every comparison that a sort needs and every hash value and
+ * lookup of a hash table, and three passes through temporary files.
+ */
+static Cost
+sort_or_group_bound(double rows, int width, int columns)
+{
+	double		pages = rows * (width + MAXALIGN(SizeofHeapTupleHeader)) / BLCKSZ;
+	Cost		cost;
+
+	cost = rows * (2.0 * log2(rows + 2.0) + columns + 1) * cpu_operator_cost +
+		rows * 2.0 * cpu_tuple_cost;
+	if (pages * BLCKSZ > work_mem * 1024.0)
+		cost += 2.0 * 3.0 * pages * Max(seq_page_cost, random_page_cost);
+	return cost;
+}
+
+/*
+ * An upper bound of what one process needs for all that the planner may have
+ * workers do with the rows of a query level's topmost relation: the target
+ * list, and to group, to make distinct and to order.  Infinity if it cannot be
+ * told.
+ */
+static Cost
+upper_bound_above(PlannerInfo *root, double rows, int width)
+{
+	Query	   *parse = root->parse;
+	QualCost	exprs;
+	Cost		cost;
+
+	/* these multiply the rows, and those hide costs from cost_qual_eval() */
+	if (parse->hasTargetSRFs || parse->hasWindowFuncs)
+		return get_float8_infinity();
+
+	cost_qual_eval(&exprs, root->processed_tlist, root);
+	cost = exprs.startup + exprs.per_tuple * rows;
+	cost_qual_eval(&exprs, (List *) parse->havingQual, root);
+	cost += exprs.startup + exprs.per_tuple * rows;
+
+	if (parse->hasAggs)
+	{
+		AggClauseCosts aggs = {0};
+
+		get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &aggs);
+		cost += aggs.transCost.startup + aggs.transCost.per_tuple * rows +
+			aggs.finalCost.startup + aggs.finalCost.per_tuple * rows;
+	}
+
+	/* at most one of each */
+	return cost + 3 * sort_or_group_bound(rows, width,
+										  list_length(root->processed_tlist));
+}
+
+/*
+ * Could a Gather over rel win if its flush cost nothing?
+ *
+ * It is one of two plans that are the same but for it.  One has a Gather over
+ * rel or over what is made of it until the next charge; it costs at least what
+ * the partial path below costs and parallel_setup_cost.  The other has rel's
+ * cheapest path in its place, and does alone what the workers would do with the
+ * rows; that is at most a sort, or if rel is the topmost of its query level all
+ * that upper_bound_above() counts.  A plan that reads only some of the rows
+ * (LIMIT, a merge join, EXISTS) pays a part of a path's cost, so that of the
+ * partial path nothing is certain but what it costs to start; only the topmost
+ * relation of a whole statement without LIMIT is surely read to its end.
+ *
+ * What other modules add to the lists after us is not seen.
+ */
+static bool
+gather_may_win(PlannerInfo *root, RelOptInfo *rel)
+{
+	bool		topmost = bms_equal(rel->relids, query_level_relids(root));
+	bool		all_rows = topmost && root->query_level == 1 &&
+		root->tuple_fraction <= 0;
+	int			disabled_alone;
+	int			disabled;
+	Cost		alone;
+	Cost		gather;
+
+	alone = least_cost(rel->pathlist, TOTAL_COST, &disabled_alone);
+	gather = least_cost(rel->partial_pathlist,
+						all_rows ? TOTAL_COST : STARTUP_COST, &disabled);
+	if (disabled != disabled_alone)
+		return disabled < disabled_alone;
+	if (!enable_sort)
+		return true;			/* the workers' path may need none */
+
+	gather += setup_cost_without_charge();
+	if (gather > alone && topmost)
+		alone += upper_bound_above(root, rel->rows, rel->reltarget->width);
+	else if (gather > alone)
+		alone += sort_or_group_bound(rel->rows, rel->reltarget->width, 0);
+	return gather <= alone;
+}
+
+/* Add what the cheapest plan of a part of a set operation costs and returns. */
+static void
+add_setop_part(RelOptInfo *final, Cost *cost, double *rows, int *width)
+{
+	int			disabled;
+
+	*cost += least_cost(final->pathlist, TOTAL_COST, &disabled);
+	if (disabled > 0)
+		*cost = get_float8_infinity();
+	if (final->pathlist != NIL)
+	{
+		Path	   *path = linitial(final->pathlist);
+
+		*rows += path->rows;
+		*width = Max(*width, path->pathtarget->width);
+	}
+}
+
+/*
+ * The same for the set operation that query level root is a part of, by the sums
+ * of the parts that have been planned; final is root's.
+ */
+static bool
+setop_gather_may_win(PlannerInfo *root, RelOptInfo *final)
+{
+	PlannerInfo *parent = root->parent_root;
+	Cost		alone = 0;
+	double		rows = 0;
+	int			width = 0;
+
+	add_setop_part(final, &alone, &rows, &width);
+	for (int rti = 1; rti < parent->simple_rel_array_size; rti++)
+	{
+		RelOptInfo *rel = parent->simple_rel_array[rti];
+
+		if (rel != NULL && rel->subroot != NULL && rel->subroot != root)
+			add_setop_part(fetch_upper_rel(rel->subroot, UPPERREL_FINAL, NULL),
+						   &alone, &rows, &width);
+	}
+	if (!enable_sort)
+		return true;
+	return setup_cost_without_charge() <= alone +
+		3 * sort_or_group_bound(rows, width, list_length(root->processed_tlist));
+}
+
+/* ----------
  * Charging
  * ----------
  */
@@ -370,15 +569,15 @@ flush_cost(List *relids, List *indexes)
 
 /*
  * Charge the Gather paths of rel, a base or join relation, and of what is made
- * of it until the next charge.  Without partial paths there will be none, and
- * the pool is not counted.
+ * of it until the next charge.  If there will be none, as rel has no partial
+ * paths, or none that can win, the pool is not counted.
  */
 void
 charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
 {
 	Cost		cost = 0;
 
-	if (rel->partial_pathlist != NIL)
+	if (rel->partial_pathlist != NIL && gather_may_win(root, rel))
 		cost = flush_cost(tables_of_rel(root, rel, NIL),
 						  indexes_of_path(linitial(rel->partial_pathlist), NIL));
 	set_charge(cost);
@@ -387,16 +586,21 @@ charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
 /*
  * Charge the Gather paths of the set operation that query level root is a part
  * of, for its tables without their indexes.  To be called after the planning of
- * each part: the last call sees all of them.
+ * each part: the last call sees all of them.  final is root's last relation.
  */
 void
-charge_gather_of_setop(PlannerInfo *root)
+charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final)
 {
 	PlannerInfo *parent = root->parent_root;
 	List	   *relids = NIL;
 
 	if (parent == NULL || parent->parse->setOperations == NULL)
 		return;
+	if (!setop_gather_may_win(root, final))
+	{
+		set_charge(0);
+		return;
+	}
 	relids = tables_of_level(parent, relids);
 	relids = tables_of_level(root, relids);
 	set_charge(flush_cost(relids, NIL));

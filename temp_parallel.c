@@ -180,7 +180,7 @@ temp_parallel_create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 		prev_create_upper_paths(root, stage, input_rel, output_rel, extra);
 	if (stage == UPPERREL_FINAL && output_rel->partial_pathlist != NIL &&
 		planning_temp_tables())
-		charge_gather_of_setop(root);
+		charge_gather_of_setop(root, output_rel);
 }
 
 /* ----------

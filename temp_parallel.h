@@ -94,7 +94,7 @@ extern PlannedStmt *planner_with_flush_cost(planner_hook_type next,
 											bool consider_temp);
 extern bool planning_temp_tables(void);
 extern void charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel);
-extern void charge_gather_of_setop(PlannerInfo *root);
+extern void charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final);
 extern RelOptInfo *next_join_search(join_search_hook_type next,
 									PlannerInfo *root, int levels_needed,
 									List *initial_rels);

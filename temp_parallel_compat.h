@@ -178,6 +178,21 @@ local_write_io_count(instr_time start, int nblocks)
 }
 
 /*
+ * From 18 on the path with fewer disabled nodes wins, whatever the costs.
+ * Before, a disabled node has a cost that is out of all proportion.
+ */
+static inline int
+path_disabled_nodes(const Path *path)
+{
+#if PG_VERSION_NUM >= 180000
+	return path->disabled_nodes;
+#else
+	(void) path;
+	return 0;
+#endif
+}
+
+/*
  * From 18 on each plan node counts the disabled nodes in it and below it, and
  * EXPLAIN says that a node is disabled if its count is more than the sum of its
  * children's.  Give node, which is not disabled, the count of child, its only
