@@ -148,11 +148,14 @@ EXECUTE permanent_by_execute(txt_of(2));
 RESET plan_cache_mode;
 
 -- Arguments of functions in SQL, and of one that is inlined.
-CREATE FUNCTION by_sql(text) RETURNS bigint LANGUAGE sql VOLATILE
-	AS 'SELECT sum(length($1)) FROM facts WHERE k = 3';
-CREATE FUNCTION permanent_by_sql(text) RETURNS bigint LANGUAGE sql VOLATILE
-	AS 'SELECT sum(length($1)) FROM permanent_facts WHERE k = 3';
-SELECT by_sql(txt), permanent_by_sql(txt) FROM cfg ORDER BY id;
+-- (The last SELECT of a function in SQL is asked for one row, and has no workers.)
+CREATE FUNCTION tell(n bigint) RETURNS void LANGUAGE plpgsql PARALLEL RESTRICTED AS
+	$$ BEGIN RAISE NOTICE '%', n; END $$;
+CREATE FUNCTION by_sql(text, jsonb) RETURNS void LANGUAGE sql VOLATILE AS $$
+	SELECT tell(sum(length($1))) FROM facts WHERE k = 3;
+	SELECT tell(count(*)) FROM permanent_facts WHERE $2 ? ('key' || id);
+	SELECT $$;
+SELECT by_sql(txt, doc) FROM cfg ORDER BY id;
 CREATE FUNCTION by_inlined(text) RETURNS TABLE (n bigint) LANGUAGE sql STABLE
 	AS 'SELECT count(*) FROM facts WHERE strpos($1, ''t'' || (k + 1)) > 0';
 SELECT cfg.id, i.n FROM cfg, by_inlined(txt) i ORDER BY 1;
@@ -209,7 +212,7 @@ DO $$ BEGIN
 EXCEPTION WHEN division_by_zero THEN RAISE NOTICE 'caught'; END $$;
 SELECT * FROM sent('SELECT count(*) FROM @ WHERE (SELECT txt FROM cfg WHERE cfg.id = 2) LIKE ''n2n2%'' AND k = 3');
 
-DROP FUNCTION by_cursor, by_trigger, by_inlined, by_sql, permanent_by_sql, by_plpgsql, in_facts, in_permanent_facts,
+DROP FUNCTION by_cursor, by_trigger, by_inlined, by_sql, tell, by_plpgsql, in_facts, in_permanent_facts,
 	gathers, sent, txt_of;
 DROP TABLE cfg, facts, permanent_facts;
 DROP DOMAIN wide_text;
