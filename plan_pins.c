@@ -22,14 +22,21 @@
 #include "utils/syscache.h"
 
 /*
- * Pages that one scan of a table or index has pinned: of the index the current
- * one, the next one and a marked one, a page of the table and of its visibility
- * map, the page of the tuple in the node's slot, and some to spare.
+ * Pages that a scan of a table or index has pinned while it runs: of the index
+ * the current one, the next one and a marked one, a page of the table and of its
+ * visibility map, the page of the tuple in the node's slot, and some to spare.
  */
 #define PINS_OF_SCAN	8
 
 /* More than any session has, but their sum is an int. */
 #define PINS_UNKNOWN	(INT_MAX / 4)
+
+/* Numbers of pins that a plan has. */
+typedef struct PlanPins
+{
+	int			held;			/* from its initialization to its end */
+	int			running;		/* besides, while it returns rows */
+} PlanPins;
 
 static int
 add_pins(int a, int b)
@@ -39,12 +46,14 @@ add_pins(int a, int b)
 
 /*
  * Scans of core's index access methods pin a few pages, but for GIN, which pins
- * one for each key that it looks for.
+ * one for each key that it looks for.  BRIN holds a page of its revmap and its
+ * metapage.
  */
-static int
+static PlanPins
 pins_of_index(Oid index)
 {
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+	PlanPins	pins = {0, PINS_OF_SCAN};
 	Oid			am = InvalidOid;
 
 	if (HeapTupleIsValid(tuple))
@@ -58,25 +67,33 @@ pins_of_index(Oid index)
 		case HASH_AM_OID:
 		case GIST_AM_OID:
 		case SPGIST_AM_OID:
+			break;
 		case BRIN_AM_OID:
-			return PINS_OF_SCAN;
+			pins.held = 2;
+			break;
 		default:
-			return PINS_UNKNOWN;
+			pins.held = PINS_UNKNOWN;
+			break;
 	}
+	return pins;
 }
 
 /* What the node itself pins of temporary tables. */
-static int
+static PlanPins
 pins_of_node(Plan *plan, PlannedStmt *stmt)
 {
+	PlanPins	pins = {0, 0};
 	Oid			relid;
 
 	switch (nodeTag(plan))
 	{
 		case T_CustomScan:
-			return is_temp_flush(plan) ? 0 : PINS_UNKNOWN;
+			if (!is_temp_flush(plan))
+				pins.held = PINS_UNKNOWN;
+			return pins;
 		case T_ForeignScan:
-			return PINS_UNKNOWN;
+			pins.held = PINS_UNKNOWN;
+			return pins;
 		case T_SeqScan:
 		case T_SampleScan:
 		case T_IndexScan:
@@ -87,10 +104,10 @@ pins_of_node(Plan *plan, PlannedStmt *stmt)
 		case T_TidRangeScan:
 			relid = rt_fetch(((Scan *) plan)->scanrelid, stmt->rtable)->relid;
 			if (!is_session_temp_table(relid))
-				return 0;
+				return pins;
 			break;
 		default:
-			return 0;
+			return pins;
 	}
 
 	switch (nodeTag(plan))
@@ -98,37 +115,44 @@ pins_of_node(Plan *plan, PlannedStmt *stmt)
 		case T_IndexScan:
 			return pins_of_index(((IndexScan *) plan)->indexid);
 		case T_IndexOnlyScan:
-			return pins_of_index(((IndexOnlyScan *) plan)->indexid);
+			pins = pins_of_index(((IndexOnlyScan *) plan)->indexid);
+			pins.held++;		/* a page of the visibility map */
+			return pins;
 		case T_BitmapIndexScan:
 			return pins_of_index(((BitmapIndexScan *) plan)->indexid);
+		case T_BitmapHeapScan:
+			pins.held++;		/* the same */
+			break;
 		default:
-			return PINS_OF_SCAN + heap_scan_read_ahead(get_rel_tablespace(relid));
+			break;
 	}
+	pins.running = PINS_OF_SCAN + heap_scan_read_ahead(get_rel_tablespace(relid));
+	return pins;
 }
 
 /*
  * What plan, without subplans of its expressions, pins.  Append's children run one
- * after the other, and a scan that has ended pins nothing.
+ * after the other.
  */
-static int
+static PlanPins
 pins_of_plan(Plan *plan, PlannedStmt *stmt)
 {
-	int			pins = pins_of_node(plan, stmt);
-	int			most = 0;
+	PlanPins	pins = pins_of_node(plan, stmt);
 	List	   *children = plan_children(plan);
 	ListCell   *lc;
 
 	foreach(lc, children)
 	{
-		int			child = pins_of_plan(lfirst(lc), stmt);
+		PlanPins	child = pins_of_plan(lfirst(lc), stmt);
 
+		pins.held = add_pins(pins.held, child.held);
 		if (IsA(plan, Append))
-			most = Max(most, child);
+			pins.running = Max(pins.running, child.running);
 		else
-			pins = add_pins(pins, child);
+			pins.running = add_pins(pins.running, child.running);
 	}
 	list_free(children);
-	return add_pins(pins, most);
+	return pins;
 }
 
 /*
@@ -139,11 +163,16 @@ pins_of_plan(Plan *plan, PlannedStmt *stmt)
 int
 tp_plan_pins(Plan *plan, Bitmapset *plan_ids, PlannedStmt *stmt)
 {
-	int			pins = pins_of_plan(plan, stmt);
+	PlanPins	pins = pins_of_plan(plan, stmt);
 	int			plan_id = -1;
 
 	while ((plan_id = bms_next_member(plan_ids, plan_id)) >= 0)
-		pins = add_pins(pins, pins_of_plan(list_nth(stmt->subplans, plan_id - 1),
-										   stmt));
-	return local_buffers_for_pins(pins);
+	{
+		PlanPins	subplan = pins_of_plan(list_nth(stmt->subplans, plan_id - 1),
+										   stmt);
+
+		pins.held = add_pins(pins.held, subplan.held);
+		pins.running = add_pins(pins.running, subplan.running);
+	}
+	return local_buffers_for_pins(add_pins(pins.held, pins.running));
 }

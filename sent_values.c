@@ -16,8 +16,12 @@
  * arrays and ranges are built of detoasted elements, expanded objects are
  * flattened by datumSerialize(), and makeConst() detoasts.
  *
- * The invariant: no worker is sent a TOAST pointer into a temporary table.  A
- * worker with local buffers checks that again.
+ * The leader's share of the plan gets them as well: what it computes may get to
+ * workers in the shared hash table of a parallel hash join.
+ *
+ * The invariant: no worker is sent a TOAST pointer into a temporary table, and the
+ * leader has none as a parameter of a plan that it shares with workers.  A worker
+ * with local buffers checks the former again.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,13 +38,21 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
-/* External parameters, with the values that have been made inline. */
+/* What is known of an external parameter. */
+typedef struct InlineParam
+{
+	Oid			type;
+	int16		typlen;			/* of that type */
+	struct varlena *pointer;	/* the TOAST pointer that it was, or NULL */
+	struct varlena *value;		/* what that points to */
+} InlineParam;
+
+/* External parameters, with values made inline. */
 typedef struct InlineParams
 {
 	ParamListInfo original;
-	MemoryContext context;		/* of the query */
-	struct varlena **pointers;	/* by parameter: the TOAST pointer, and ... */
-	struct varlena **values;	/* ... what it points to; NULL if not needed */
+	MemoryContext context;		/* of all this and the values */
+	InlineParam *params;		/* numParams of them */
 	ParamListInfoData list;		/* what the executor sees; the last field */
 } InlineParams;
 
@@ -88,90 +100,121 @@ is_temp_toast_pointer(Datum value, Oid *toastrelid)
  * ----------
  */
 
-/*
- * The value that TOAST pointer number param points to, in the query's memory
- * context.  The executor asks at least twice for each parameter, for its length
- * and for its value: fetch it once.
- */
-static struct varlena *
-inline_param_value(InlineParams *params, int param, struct varlena *pointer)
+/* The part of the wrapper that the executor does not see. */
+static InlineParams *
+inline_params(ParamListInfo list)
 {
-	Size		size = VARSIZE_EXTERNAL(pointer);
-	MemoryContext old = MemoryContextSwitchTo(params->context);
-
-	if (params->values == NULL)
-	{
-		params->pointers = palloc0(sizeof(struct varlena *) *
-								   params->original->numParams);
-		params->values = palloc0(sizeof(struct varlena *) *
-								 params->original->numParams);
-	}
-	if (params->pointers[param] == NULL ||
-		memcmp(params->pointers[param], pointer, size) != 0)
-	{
-		if (params->pointers[param] != NULL)
-		{
-			pfree(params->pointers[param]);
-			pfree(params->values[param]);
-			params->pointers[param] = NULL;
-		}
-		params->values[param] = detoast_external_attr(pointer);
-		params->pointers[param] = palloc(size);
-		memcpy(params->pointers[param], pointer, size);
-	}
-	MemoryContextSwitchTo(old);
-	return params->values[param];
+	return (InlineParams *) ((char *) list - offsetof(InlineParams, list));
 }
 
-/* paramFetch of the list that the executor sends. */
+/*
+ * What value, that of param, is to be replaced by; NULL if by nothing.  A pointer
+ * is followed once: the executor asks for a parameter at least twice per launch,
+ * and for each row in the leader.
+ */
+static struct varlena *
+inline_param_value(InlineParams *params, InlineParam *param, Datum value)
+{
+	struct varlena *attr = (struct varlena *) DatumGetPointer(value);
+	MemoryContext old;
+	Oid			toastrelid;
+
+	if (!VARATT_IS_EXTERNAL_ONDISK(attr))
+		return NULL;
+	if (param->pointer != NULL &&
+		memcmp(param->pointer, attr, VARSIZE_EXTERNAL(attr)) == 0)
+		return param->value;
+	if (!is_temp_toast_pointer(value, &toastrelid))
+		return NULL;
+
+	old = MemoryContextSwitchTo(params->context);
+	param->value = detoast_external_attr(attr);
+	param->pointer = palloc(VARSIZE_EXTERNAL(attr));
+	memcpy(param->pointer, attr, VARSIZE_EXTERNAL(attr));
+	MemoryContextSwitchTo(old);
+	return param->value;
+}
+
+/* paramFetch of the list that the executor sees. */
 static ParamExternData *
 fetch_inline_param(ParamListInfo list, int paramid, bool speculative,
 				   ParamExternData *workspace)
 {
-	InlineParams *params = (InlineParams *)
-		((char *) list - offsetof(InlineParams, list));
+	InlineParams *params = inline_params(list);
 	ParamListInfo original = params->original;
+	InlineParam *known = &params->params[paramid - 1];
 	ParamExternData *param;
-	Oid			toastrelid;
+	struct varlena *value;
 
 	if (original->paramFetch != NULL)
 		param = original->paramFetch(original, paramid, speculative, workspace);
 	else
 		param = &original->params[paramid - 1];
 
-	if (!OidIsValid(param->ptype) || param->isnull ||
-		get_typlen(param->ptype) != -1 ||
-		!is_temp_toast_pointer(param->value, &toastrelid))
+	if (!OidIsValid(param->ptype) || param->isnull)
+		return param;
+	if (known->type != param->ptype)
+	{
+		known->type = param->ptype;
+		known->typlen = get_typlen(param->ptype);
+	}
+	if (known->typlen != -1)
+		return param;
+	value = inline_param_value(params, known, param->value);
+	if (value == NULL)
 		return param;
 
 	*workspace = *param;
-	workspace->value =
-		PointerGetDatum(inline_param_value(params, paramid - 1,
-										   (struct varlena *) DatumGetPointer(param->value)));
+	workspace->value = PointerGetDatum(value);
 	return workspace;
 }
 
 /*
- * Put a list into estate from which workers get external parameters without
- * TOAST pointers into temporary tables.  The leader's expressions have been
- * initialized with the original, and keep it.
+ * Before the executor is started: wrap queryDesc's external parameters, if it has
+ * any, so that neither the workers nor the leader get TOAST pointers into
+ * temporary tables.  The leader must not either: what it puts into a shared hash
+ * table is read by workers.  Returns what tp_unwrap_params() is to be given.
  */
-static void
-inline_external_params(EState *estate)
+ParamListInfo
+tp_wrap_params(QueryDesc *queryDesc)
 {
-	ParamListInfo original = estate->es_param_list_info;
+	ParamListInfo original = queryDesc->params;
+	MemoryContext context;
 	InlineParams *params;
 
 	if (original == NULL || original->numParams == 0)
-		return;
+		return original;
 
-	params = MemoryContextAllocZero(estate->es_query_cxt, sizeof(InlineParams));
+	context = AllocSetContextCreate(CurrentMemoryContext, "inline parameters",
+									ALLOCSET_SMALL_SIZES);
+	params = MemoryContextAllocZero(context, sizeof(InlineParams));
 	params->original = original;
-	params->context = estate->es_query_cxt;
-	/* the arguments of the other callbacks stay where these look for them */
+	params->context = context;
+	params->params = MemoryContextAllocZero(context, original->numParams *
+											sizeof(InlineParam));
+	/* the arguments of the callbacks stay where these look for them */
 	memcpy(&params->list, original, offsetof(ParamListInfoData, params));
 	params->list.paramFetch = fetch_inline_param;
-	estate->es_param_list_info = &params->list;
+	/* an expression step of the original's own would not come by that */
+	params->list.paramCompile = NULL;
+	queryDesc->params = &params->list;
+	return original;
+}
+
+/*
+ * After the executor has been started, or has failed to: queryDesc has its own
+ * parameters again, and the wrapper belongs to the executor's state.  After an
+ * error it belongs to the memory context in which it was made.
+ */
+void
+tp_unwrap_params(QueryDesc *queryDesc, ParamListInfo original)
+{
+	if (queryDesc->params == original)
+		return;
+	if (queryDesc->estate != NULL)
+		MemoryContextSetParent(inline_params(queryDesc->params)->context,
+							   queryDesc->estate->es_query_cxt);
+	queryDesc->params = original;
 }
 
 /* ----------
@@ -291,39 +334,34 @@ inline_initplan_outputs(EState *estate, Bitmapset *params)
 	}
 }
 
-/* ----------
- * Both
- * ----------
- */
-
 /*
  * In the leader, when the executor has been started for a statement that may
- * launch workers: see to it that they are sent no TOAST pointers into temporary
- * tables.  A value is detoasted when a launch needs it; that raises what
- * detoasting raises.  What this allocates and changes belongs to the executor's
- * state, and goes with it.
+ * launch workers: the same for the outputs of InitPlans.  A value is detoasted
+ * when its InitPlan is evaluated; that raises what detoasting raises.  What this
+ * allocates and changes belongs to the executor's state, and goes with it.
  */
 void
-tp_inline_sent_values(QueryDesc *queryDesc)
+tp_inline_initplans(QueryDesc *queryDesc)
 {
-	EState	   *estate = queryDesc->estate;
 	List	   *gathers = statement_gathers(queryDesc->plannedstmt);
 	ListCell   *lc;
 
 	Assert(!IsParallelWorker());
-	if (gathers == NIL)
-		return;
-	inline_external_params(estate);
 	foreach(lc, gathers)
 	{
 		Plan	   *gather = lfirst(lc);
 
-		inline_initplan_outputs(estate, IsA(gather, Gather) ?
+		inline_initplan_outputs(queryDesc->estate, IsA(gather, Gather) ?
 								((Gather *) gather)->initParam :
 								((GatherMerge *) gather)->initParam);
 	}
 	list_free(gathers);
 }
+
+/* ----------
+ * In a worker
+ * ----------
+ */
 
 static void
 check_sent_value(Datum value, Oid type)

@@ -188,27 +188,52 @@ temp_parallel_create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
  * ----------
  */
 static void
+start_executor(QueryDesc *queryDesc, int eflags)
+{
+	if (prev_ExecutorStart)
+		prev_ExecutorStart(queryDesc, eflags);
+	else
+		standard_ExecutorStart(queryDesc, eflags);
+}
+
+/* A statement that may launch workers, which may be sent values. */
+static void
+start_parallel_executor(QueryDesc *queryDesc, int eflags)
+{
+	ParamListInfo params = tp_wrap_params(queryDesc);
+
+	PG_TRY();
+	{
+		start_executor(queryDesc, eflags);
+	}
+	PG_FINALLY();
+	{
+		tp_unwrap_params(queryDesc, params);
+	}
+	PG_END_TRY();
+	tp_inline_initplans(queryDesc);
+}
+
+static void
 temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 {
 	if (IsParallelWorker())
 	{
 		worker_refuse_statement(queryDesc->plannedstmt->rtable);
 		temp_flush_enter_worker(queryDesc);
-	}
-	else if (tp_file_was_missing)
-		tp_discard_after_missing_file();
-
-	if (prev_ExecutorStart)
-		prev_ExecutorStart(queryDesc, eflags);
-	else
-		standard_ExecutorStart(queryDesc, eflags);
-
-	if (IsParallelWorker())
+		start_executor(queryDesc, eflags);
 		tp_flush_check_worker(queryDesc);
-	else if (queryDesc->plannedstmt->parallelModeNeeded &&
-			 (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
-			 session_has_temp_tables())
-		tp_inline_sent_values(queryDesc);
+		return;
+	}
+
+	if (tp_file_was_missing)
+		tp_discard_after_missing_file();
+	if (queryDesc->plannedstmt->parallelModeNeeded &&
+		(eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
+		session_has_temp_tables())
+		start_parallel_executor(queryDesc, eflags);
+	else
+		start_executor(queryDesc, eflags);
 }
 
 static void

@@ -197,7 +197,9 @@ extern const TableAmRoutine *readonly_heap_routine(void);
 extern IndexAmRoutine *readonly_index_routine(Relation index);
 
 /* sent_values.c: values that the leader sends to workers */
-extern void tp_inline_sent_values(QueryDesc *queryDesc);
+extern ParamListInfo tp_wrap_params(QueryDesc *queryDesc);
+extern void tp_unwrap_params(QueryDesc *queryDesc, ParamListInfo original);
+extern void tp_inline_initplans(QueryDesc *queryDesc);
 extern void tp_check_sent_values(QueryDesc *queryDesc);
 
 /* worker_relations.c: temporary relations that a worker must not read */

@@ -147,6 +147,32 @@ EXECUTE by_execute(txt_of(2));
 EXECUTE permanent_by_execute(txt_of(2));
 RESET plan_cache_mode;
 
+-- What the leader computes of a parameter, as one of those that build the shared
+-- hash table of a parallel hash join, is read by workers: it must not be a pointer
+-- either.
+SET parallel_leader_participation = on;
+SET enable_mergejoin = off;
+SET enable_nestloop = off;
+SET plan_cache_mode = force_generic_plan;
+PREPARE by_hash(text) AS SELECT count(h.v), sum(length(h.v || f.k))
+	FROM facts f LEFT JOIN (SELECT id, $1 AS v FROM facts) h USING (id);
+EXPLAIN (COSTS OFF) EXECUTE by_hash(txt_of(2));
+EXECUTE by_hash(txt_of(2));
+CREATE FUNCTION by_hash() RETURNS TABLE (n bigint, length bigint) LANGUAGE plpgsql AS $$
+DECLARE
+	v text := txt_of(3);
+BEGIN
+	RETURN QUERY SELECT count(h.v), sum(length(h.v || f.k))
+		FROM facts f LEFT JOIN (SELECT id, v FROM facts) h USING (id);
+END $$;
+SELECT * FROM by_hash();
+SELECT * FROM sent('SELECT sum(length(h.v || f.k))
+	FROM @ f LEFT JOIN (SELECT id, (SELECT txt FROM cfg WHERE cfg.id = 4) AS v FROM @) h USING (id)');
+RESET enable_mergejoin;
+RESET enable_nestloop;
+RESET plan_cache_mode;
+SET parallel_leader_participation = off;
+
 -- Arguments of functions in SQL, and of one that is inlined.
 -- (The last SELECT of a function in SQL is asked for one row, and has no workers.)
 CREATE FUNCTION tell(n bigint) RETURNS void LANGUAGE plpgsql PARALLEL RESTRICTED AS
@@ -212,7 +238,7 @@ DO $$ BEGIN
 EXCEPTION WHEN division_by_zero THEN RAISE NOTICE 'caught'; END $$;
 SELECT * FROM sent('SELECT count(*) FROM @ WHERE (SELECT txt FROM cfg WHERE cfg.id = 2) LIKE ''n2n2%'' AND k = 3');
 
-DROP FUNCTION by_cursor, by_trigger, by_inlined, by_sql, tell, by_plpgsql, in_facts, in_permanent_facts,
+DROP FUNCTION by_hash, by_cursor, by_trigger, by_inlined, by_sql, tell, by_plpgsql, in_facts, in_permanent_facts,
 	gathers, sent, txt_of;
 DROP TABLE cfg, facts, permanent_facts;
 DROP DOMAIN wide_text;

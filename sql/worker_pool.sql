@@ -43,6 +43,15 @@ RESET enable_nestloop;
 RESET enable_sort;
 RESET enable_incremental_sort;
 
+-- Children of Append that have ended hold pages, too: of the visibility map.
+VACUUM h;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT * FROM pg_temp.nodes('SELECT count(*) FROM h WHERE id > 0');
+SELECT count(*) FROM h WHERE id > 0;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+
 -- A GIN index scan has a page pinned for each key that it looks for, if the key's rows
 -- are many.
 CREATE TEMP TABLE g AS SELECT n AS id, ARRAY(SELECT (n * 7 + i * 3) % 200 FROM generate_series(1, 50) i) AS a FROM generate_series(1, 16000) n;
