@@ -149,8 +149,9 @@ def main():
                 raise episode.Failure("in the server's log", [])
         except episode.Failure as failure:
             failures += 1
-            failed(options, number, counts.queries, failure, log.suspects(current.gone) if not str(failure).startswith("in the")
-                   else suspects)
+            if not str(failure).startswith("in the"):
+                suspects = log.suspects(current.gone)
+            failed(options, number, counts.queries, failure, suspects)
             log.suspects()
             if failures >= options.failures:
                 break

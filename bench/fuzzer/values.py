@@ -276,7 +276,7 @@ class Values:
             argument, declare, pre = f"pv {value.type}", "", ""
             call = (f"SELECT * FROM {name}(({value.query}))" if way == "argument" else
                     f"SELECT x.id AS x1, y AS x2 FROM {table} x, LATERAL {name}(x.{column}) y"
-                    f" WHERE x.id < {value.number + 3}")
+                    f" WHERE x.id BETWEEN {value.number} AND {value.number + 2}")
         loop = f"FOR i IN 1..{times} LOOP {run} END LOOP;" if times > 1 else run
         if way == "block":
             # Not a function's, but a block's that may end transactions.
@@ -314,9 +314,9 @@ class Values:
             call = rng.choice([
                 f"SELECT {name}(({value.query}))",
                 f"SELECT x.id AS x1, y AS x2 FROM {value.table} x, LATERAL {name}(x.{value.column}) y"
-                f" WHERE x.id < {value.number + 3}",
+                f" WHERE x.id BETWEEN {value.number} AND {value.number + 2}",
                 f"SELECT x.id AS x1, {name}(x.{value.column}) AS x2 FROM {value.table} x"
-                f" WHERE x.id < {value.number + 3}"])
+                f" WHERE x.id BETWEEN {value.number} AND {value.number + 2}"])
         return [create, call, drop]
 
     def prepared(self):
