@@ -9,7 +9,7 @@ import random
 import re
 
 from . import calls, history, schema, settings, values
-from .queries import Generator, Query
+from .queries import Generator
 from .session import SEPARATOR, Session, SessionLost, TooSlow
 
 # Run once per database.
@@ -56,7 +56,6 @@ POOL_FUNCTIONS = [
 DROPPED = """SELECT pg_my_temp_schema()::regnamespace AS fuzz_schema \\gset
 \\setenv FUZZ_SCHEMA :fuzz_schema
 \\! {psql} -XqAt -d {database} -c "DROP TABLE $FUZZ_SCHEMA.victim" || echo failed"""
-GONE = (("58P01", "could not open file"),)
 
 # Another session, which makes this one rebuild its descriptors and plans until
 # it is gone: now and then by so much DDL at once that all of them are lost.
