@@ -378,7 +378,7 @@ class Values:
         weights = [40, 28, 12, 12, 8]
         if self.version >= 16:
             ways.append("bound")
-            weights.append(3)
+            weights.append(8)
         way = rng.choices(ways, weights)[0]
         made = getattr(self, way)()
         # With parallel query, stock refuses a temporary table's value where the
