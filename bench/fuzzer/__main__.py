@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from . import episode, reduce
+from . import calls, episode, reduce
 from .session import Session, SessionLost
 
 # What has no business in a server's log. Errors are judged by the comparison.
@@ -48,7 +48,8 @@ class Log:
         self.path = path
         self.position = os.path.getsize(path) if path else 0
 
-    def suspects(self):
+    def suspects(self, gone=()):
+        """Lines that should not be there; gone: files that may be missed."""
         if not self.path:
             return []
         with open(self.path, encoding="utf-8", errors="replace") as f:
@@ -56,7 +57,8 @@ class Log:
             text = f.read()
             self.position = f.tell()
         return [line for line in text.splitlines()
-                if SUSPECT.search(line) and not HARMLESS.search(line)]
+                if SUSPECT.search(line) and not HARMLESS.search(line)
+                and not any(f'could not open file "{path}' in line for path in gone)]
 
 
 def connect(options):
@@ -80,6 +82,9 @@ def prepare(options):
     options.cassert = session.run("SHOW debug_assertions").rows == ["on"]
     for sql in episode.PREPARE:
         session.run(sql)
+    for name in calls.EXTENSIONS:
+        session.run(f"CREATE EXTENSION IF NOT EXISTS {name}")
+    options.contrib = set(session.run("SELECT extname FROM pg_extension").rows) & set(calls.EXTENSIONS)
     outcome = session.run("SELECT count(*) FROM pg_tablespace t, pg_extension e"
                           " WHERE spcname = 'fuzz_ts' AND extname = 'temp_parallel'")
     session.close()
@@ -98,16 +103,17 @@ def report(counts, started):
           f" when on {100.0 * counts.on_flushed / max(counts.comparisons, 1):.0f} %;"
           f" {counts.flushes} flushes of {counts.pages} pages, {counts.workers} workers,"
           f" {counts.hints} hints dropped; {counts.checks} tables compared with their copy,"
-          f" {counts.cancels} cancelled, {counts.episodes} episodes, {counts.neighbours} with a neighbour"
+          f" {counts.cancels} cancelled, {counts.dropped} tables dropped by others,"
+          f" {counts.episodes} episodes, {counts.neighbours} with a neighbour"
           + (f"; tolerated {counts.tolerated}" if counts.tolerated else ""), flush=True)
     return share
 
 
-def failed(options, number, failure, suspects):
+def failed(options, number, done, failure, suspects):
     """Print a failure, and write the script that shows it again."""
     what = " ".join([str(failure)] + suspects[:5])
     replay = f"--seed {options.seed} --episode {number}"
-    print(f"FAILURE, {replay}: {what}", flush=True)
+    print(f"FAILURE, {replay}, after {done} queries: {what}", flush=True)
     script = failure.script
     queries = failure.queries or []
     name = re.sub(r"\W", "_", f"{options.seed}-{number}")
@@ -136,14 +142,16 @@ def main():
     while True:
         number += 1
         try:
-            episode.Episode(options, number, counts).run()
-            suspects = log.suspects()
+            current = episode.Episode(options, number, counts)
+            current.run()
+            suspects = log.suspects(current.gone)
             if suspects:
                 raise episode.Failure("in the server's log", [])
         except episode.Failure as failure:
             failures += 1
-            failed(options, number, failure, log.suspects() if not str(failure).startswith("in the")
-                   else suspects)
+            if not str(failure).startswith("in the"):
+                suspects = log.suspects(current.gone)
+            failed(options, number, counts.queries, failure, suspects)
             log.suspects()
             if failures >= options.failures:
                 break
@@ -157,6 +165,10 @@ def main():
             shown = now
 
     share = report(counts, started)
+    for kind, (number, launched) in sorted(counts.kinds.items()):
+        print(f"{kind}: {number}, with workers at no cost {launched}"
+              + "".join(f", refused in mode {mode} {counts.refused[kind, mode]}"
+                        for mode in ("on", "zero") if (kind, mode) in counts.refused))
     if counts.zero >= 100 and share < 40:
         print("FAILURE: too few plans with a flush")
         failures += 1

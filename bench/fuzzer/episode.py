@@ -6,8 +6,9 @@ the statements that lead to it.
 
 import copy
 import random
+import re
 
-from . import history, schema, settings
+from . import calls, history, schema, settings, values
 from .queries import Generator
 from .session import SEPARATOR, Session, SessionLost, TooSlow
 
@@ -41,7 +42,20 @@ FUNCTIONS = [
     "CREATE FUNCTION fz.counted(t text, p int) RETURNS text LANGUAGE plpgsql STABLE PARALLEL"
     " RESTRICTED AS $$ DECLARE n bigint; BEGIN EXECUTE format('SELECT sum(id) FROM %I WHERE"
     " part = $1 AND id < 700', t) INTO n USING p; RETURN n::text; END $$",
+] + calls.FUNCTIONS + values.TYPES
+# The session's own value, which a worker must be able to set as well.
+POOL_FUNCTIONS = [
+    "CREATE FUNCTION fz.pool(i int) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE SET temp_buffers = {pool}"
+    " AS $$ BEGIN RETURN current_setting('temp_buffers'); END $$",
+    "CREATE FUNCTION fz.pool_sql(i int) RETURNS int LANGUAGE sql IMMUTABLE PARALLEL SAFE SET temp_buffers = {pool}"
+    " AS 'SELECT i % 5'",
 ]
+
+# A superuser in another session drops a table of this one, which keeps its pages.
+# By a command of psql, so that the session's script does it again.
+DROPPED = """SELECT pg_my_temp_schema()::regnamespace AS fuzz_schema \\gset
+\\setenv FUZZ_SCHEMA :fuzz_schema
+\\! {psql} -XqAt -d {database} -c "DROP TABLE $FUZZ_SCHEMA.victim" || echo failed"""
 
 # Another session, which makes this one rebuild its descriptors and plans until
 # it is gone: now and then by so much DDL at once that all of them are lost.
@@ -112,6 +126,9 @@ class Counts:
         self.cancels = 0            # statements cancelled on purpose
         self.neighbours = 0         # episodes with another session's DDL
         self.reader = 0             # queries under row-level security
+        self.dropped = 0            # tables dropped by another session
+        self.kinds = {}             # of queries that have a name, how many, and with workers at no cost
+        self.refused = {}           # of these, how often an error came instead, by mode
         self.tolerated = {}
 
 
@@ -130,6 +147,9 @@ class Episode:
         self.neighbour = None
         self.current = {}           # settings known to be in effect
         self.secured = False        # are there policies?
+        self.sources = []           # tables of wide values
+        self.many = None            # a table with hundreds of partitions
+        self.gone = []              # files that may be missed in the server's log
 
     # ---------- statements ----------
 
@@ -171,6 +191,9 @@ class Episode:
         self.session = Session(self.options)
         self.temp_buffers = rng.choices([100, 128, 300, 1000, 8192, 65536],
                                         [40, 10, 15, 15, 10, 10])[0]
+        crowded = rng.random() < 0.04
+        if crowded:
+            self.temp_buffers = rng.choice([8192, 65536])
         for sql in ["SET client_min_messages = error",
                     LAST_EPISODE_ENDS,
                     "DROP SCHEMA IF EXISTS fz, ctl CASCADE",
@@ -183,10 +206,24 @@ class Episode:
             self.must("SET temp_tablespaces = 'fuzz_ts'")
         for sql in FUNCTIONS:
             self.must(sql)
+        for sql in POOL_FUNCTIONS:
+            self.must(sql.format(pool=self.temp_buffers))
         self.secured = rng.random() < 0.25
         for n in range(rng.choice([1, 2, 2, 3])):
             on_commit = "DELETE ROWS" if n > 0 and rng.random() < 0.15 else ""
             self.new_table(f"t{n}", on_commit)
+        for n in range(rng.choice([1, 1, 2])):
+            table, statements = values.create_source(rng, f"s{n}")
+            self.sources.append(table)
+            for sql in statements + history.insert(rng, table, rng.choice([3, 8, 15])):
+                self.must(sql)
+        if crowded:
+            self.many, statements, rows = schema.create_many(rng, "m")
+            statements += history.insert(rng, self.many, rows)
+            if self.tables[0].kind not in ("inherit", "permanent"):
+                statements.append(schema.create_index_on_id(self.tables[0]))
+            for sql in statements:
+                self.must(sql)
         self.sync()
         if rng.random() < 0.1:
             self.counts.neighbours += 1
@@ -212,11 +249,18 @@ class Episode:
 
     # ---------- transactions ----------
 
+    def state(self):
+        """What a rollback takes back."""
+        return copy.deepcopy((self.tables, self.sources, self.many))
+
+    def restore(self, saved):
+        self.tables, self.sources, self.many = saved
+
     def begin(self):
         rng = self.rng
         self.isolation = rng.choices(["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ",
                                       "SERIALIZABLE"], [5, 35, 30, 30])[0]
-        self.saved = copy.deepcopy(self.tables)
+        self.saved = self.state()
         self.must(f"BEGIN ISOLATION LEVEL {self.isolation}")
         if rng.random() < 0.1:
             self.serial += 1
@@ -241,7 +285,7 @@ class Episode:
         if not commit or any(t.on_commit == "DROP" for t in self.tables):
             self.deallocate()
         if not commit:
-            self.tables = self.saved
+            self.restore(self.saved)
         self.tables = [t for t in self.tables if t.on_commit != "DROP"]
 
     def deallocate(self):
@@ -256,12 +300,17 @@ class Episode:
         for _ in range(n):
             saved = None
             if self.isolation and rng.random() < 0.3:
-                saved = copy.deepcopy(self.tables)
+                saved = self.state()
                 self.must("SAVEPOINT s")
                 if rng.random() < 0.1:
                     self.must(f"DROP TABLE {rng.choice(self.tables).name} CASCADE")
                     self.rollback("ROLLBACK TO SAVEPOINT s")
                     self.deallocate()
+            if rng.random() < 0.35:
+                self.change_source()
+            if self.many and rng.random() < 0.3:
+                for sql in history.change(rng, self.many, history.DATA):
+                    self.must(sql)
             for _ in range(1 if saved is None else rng.choice([1, 2])):
                 menu = history.ANYWHERE if self.isolation else history.OUTSIDE
                 before = [c.type for t in self.tables for c in t.columns]
@@ -278,8 +327,60 @@ class Episode:
                 self.must("RELEASE SAVEPOINT s")
             else:
                 self.rollback("ROLLBACK TO SAVEPOINT s")
-                self.tables = saved
+                self.restore(saved)
                 self.deallocate()
+
+    def change_source(self):
+        menu = history.SOURCE if self.isolation else history.SOURCE_OUTSIDE
+        for sql in history.change(self.rng, self.rng.choice(self.sources), menu):
+            self.must(sql)
+
+    def dropped(self):
+        """Another session drops a table whose pages this one has in its pool, dirty."""
+        rng = self.rng
+        self.counts.dropped += 1
+        for sql in ["CREATE TEMP TABLE victim (id int, v text)",
+                    f"ALTER TABLE victim ALTER v SET STORAGE {rng.choice(['PLAIN', 'EXTERNAL', 'EXTENDED'])}",
+                    "INSERT INTO victim SELECT g, repeat('v', 3000) FROM generate_series"
+                    f"(1, {rng.choice([3, 30, self.temp_buffers // 2 if self.temp_buffers < 2000 else 300])}) g"]:
+            self.must(sql)
+        if rng.random() < 0.5:
+            self.must("CREATE INDEX ON victim (id)")
+        if rng.random() < 0.3:
+            self.must("VACUUM victim")
+        if rng.random() < 0.3:
+            self.must("SELECT public.pg_flush_local_buffers('victim')")
+            self.must("UPDATE victim SET id = -id WHERE id % 3 = 0")
+        files = self.must("SELECT pg_relation_filepath(c.oid) FROM pg_class c WHERE 'victim'::regclass IN"
+                          " (c.oid, (SELECT indrelid FROM pg_index WHERE indexrelid = c.oid)) OR c.oid ="
+                          " (SELECT reltoastrelid FROM pg_class WHERE oid = 'victim'::regclass) OR c.oid IN"
+                          " (SELECT indexrelid FROM pg_index JOIN pg_class p ON indrelid = p.reltoastrelid"
+                          " WHERE p.oid = 'victim'::regclass)")
+        drop = self.must(DROPPED.format(psql=self.options.psql, database=self.options.database))
+        self.sync()
+        self.gone += files.rows
+        if drop.rows or not files.rows:
+            raise Failure(f"the neighbour's DROP TABLE: {drop.rows}", self.session.script)
+
+        # Now and then one finds out that a file is gone, but not for ever.
+        if rng.random() < 0.5:
+            self.set(dict(settings.of_mode(rng.choice([settings.ON, settings.ZERO]), False), role="none"))
+            for _ in range(rng.choice([1, 2])):
+                self.session.put(Generator(rng, self.tables).aggregates().sql)
+        flush = [self.session.put("SELECT public.pg_flush_local_buffers() > 0") for _ in range(4)]
+        self.session.put("SELECT 1")
+        self.session.sync()
+        for outcome in flush:
+            if outcome.sqlstate and outcome.sqlstate != "58P01":
+                self.judge(outcome)
+        self.judge(flush[-1] if flush[-1].sqlstate else None)
+        if rng.random() < 0.5:
+            self.must("SELECT public.pg_evict_local_buffers()")
+        if self.temp_buffers <= 1000:
+            self.must(f"CREATE TEMP TABLE evictor AS SELECT g, repeat('e', 5000) AS e FROM"
+                      f" generate_series(1, {self.temp_buffers + 100}) g")
+            self.must("DROP TABLE evictor")
+        self.sync()
 
     # ---------- queries ----------
 
@@ -292,7 +393,13 @@ class Episode:
                            [68, 8, 6, 3, 3, 3, 3, 3, 3, 3, 2])[0]
         if query.parameters:
             return self.prepare(query)
-        if query.may_fail:
+        if query.statements:
+            self.serial += 1
+            return {mode: [sql.replace("#RUN#", f"{self.serial}_{mode}") for sql in query.statements]
+                    for mode in (settings.OFF, settings.ON, settings.ZERO)}
+        if query.tolerated:
+            form = rng.choice(["plain", "plain", "plain", "run"])
+        elif query.may_fail:
             form = rng.choice(["plain", "run", "caught", "index"])
         quoted = "'" + sql.replace("'", "''") + "'"
         other = None
@@ -382,10 +489,31 @@ class Episode:
                 # cached plans know nothing of the mode that they run in
                 self.cached = True
             else:
-                query = generator.query(parameters=rng.random() < 0.25)
+                query = self.query(generator)
+                for sql in query.before:
+                    self.must(sql)
                 forms = self.forms(query)
             if not self.compare(query, forms):
                 return
+
+    def query(self, generator):
+        """The next one. Its roles and savepoints are noted as well."""
+        rng = self.rng
+        choice = rng.random()
+        if self.many and choice < 0.4:
+            return generator.partitions(self.many)
+        if choice < (0.52 if self.many else 0.12):
+            if rng.random() < 0.4:
+                self.change_source()
+            query = values.Values(rng, self.tables, self.sources, self.options.version, self.isolation).query()
+        elif choice < (0.58 if self.many else 0.18):
+            maker = calls.Calls(rng, self.tables, self.sources, self.options.contrib, self.isolation)
+            query = rng.choice([maker.mislabelled, maker.mislabelled, maker.in_leader])()
+        else:
+            return generator.query(parameters=rng.random() < 0.25)
+        # The sources are without policies, and errors must not end the transaction.
+        self.own_role = self.own_savepoint = True
+        return query
 
     def compare(self, query, forms):
         """Run the query in all modes. False if the transaction is gone."""
@@ -398,25 +526,27 @@ class Episode:
         reader = self.secured and not self.own_role and rng.random() < 0.5
         common["role"] = "fuzz_reader" if reader else "none"
         # Descriptors rebuilt at every chance, as another session's DDL makes them.
-        storm = self.options.cassert and rng.random() < 0.03
+        storm = self.options.cassert and rng.random() < 0.03 and not self.many
         cheap = rng.random() < 0.3
         savepoint = bool(self.isolation) and (query.may_fail or self.own_savepoint or rng.random() < 0.4)
         # A cancel in the middle of COMMIT's DELETE ROWS leaves an index without
         # pages, in the server itself (18.6).
         commit_empties = not self.isolation and any(t.on_commit == "DELETE ROWS" for t in self.tables)
         if rng.random() < 0.04 and not query.may_fail and not query.parameters \
-                and not commit_empties:
+                and not query.statements and not commit_empties:
             self.cancelled(common, forms[settings.ZERO])
 
         # What has been queued before is not this query's.
         start, queued = len(self.session.script), len(self.session.waiting)
         before, answers, runs = {}, {}, {}
         for mode in order:
-            values = dict(common, **settings.of_mode(mode, cheap))
+            wanted = {**common, **settings.of_mode(mode, cheap), **query.settings}
+            if mode == settings.OFF:
+                wanted.update(query.off)
             if self.options.cassert:
-                values["debug_discard_caches"] = str(int(storm and mode == settings.ZERO))
-            runs[mode] = (values, forms[mode], savepoint)
-            before[mode] = self.set(values)
+                wanted["debug_discard_caches"] = str(int(storm and mode == settings.ZERO))
+            runs[mode] = (wanted, forms[mode], savepoint)
+            before[mode] = self.set(wanted)
             if savepoint:
                 self.must("SAVEPOINT q")
             answers[mode] = [self.session.put(sql) for sql in forms[mode]]
@@ -431,16 +561,25 @@ class Episode:
         if any(bad is outcome for outcome in earlier):
             self.judge(bad)
 
+        what = f" [{query.kind}]" if query.kind else ""
         for mode in order:
-            answer = answers[mode] = self.answer(answers[mode])
-            if answer[0] != "error" or query.may_fail and answer[1] not in TOLERATED:
+            answers[mode] = self.answer(answers[mode])
+        for mode in list(order):
+            answer = answers[mode]
+            if answer[0] != "error" or query.may_fail and answer[1] not in TOLERATED \
+                    and not self.refused(mode, query, answer):
                 continue
-            if answer[1] not in TOLERATED:
-                raise Failure(f"{mode}: {answer[1]} {answer[2]}", self.session.script[:start], [runs[mode]])
+            if self.refused(mode, query, answer):
+                key = query.kind, mode
+                counts.refused[key] = counts.refused.get(key, 0) + 1
+                order.remove(mode)
+                continue
+            small = query.roomy and answer[1] == "53000" and answers[settings.OFF][1] != "53000"
+            if answer[1] not in TOLERATED or small:
+                raise Failure(f"{mode}: {answer[1]} {answer[2]}{what}", self.session.script[:start], [runs[mode]])
             if self.options.strict:
-                values = dict(common, **settings.of_mode(settings.OFF, cheap))
-                raise Failure(f"{mode}: {answer[1]} {answer[2]}", self.session.script[:start],
-                              [runs[mode], (values, forms[settings.OFF], savepoint)])
+                raise Failure(f"{mode}: {answer[1]} {answer[2]}{what}", self.session.script[:start],
+                              [runs[mode], runs[settings.OFF]])
             return self.tolerate(mode, answer)
         self.judge(bad)
 
@@ -449,24 +588,32 @@ class Episode:
             if not self.same(answers[mode], first, query):
                 worse = mode if mode != settings.OFF else order[0]
                 raise Failure(
-                    f"{mode} and {order[0]} differ: {self.difference(answers[mode], first)}",
+                    f"{mode} and {order[0]} differ: {self.difference(answers[mode], first)}{what}",
                     self.session.script[:start],
                     [runs[worse], runs[settings.OFF]] if settings.OFF in (mode, order[0])
                     else [runs[order[0]], runs[mode]])
 
         # A prepared statement is a query for each set of parameters.
         counts.queries += max(1, sum(sql.startswith("EXECUTE ") for sql in forms[settings.ZERO]))
+        if query.kind:
+            counts.kinds.setdefault(query.kind, [0, 0])[0] += 1
         counts.comparisons += 1
         counts.fresh += order[0] == settings.ZERO
         counts.in_transaction += bool(self.isolation)
         counts.reader += reader
         counts.errors += first[0] == "error"
-        # Cached plans know nothing of the mode that they run in.
-        if not self.cached:
+        # Cached plans know nothing of the mode that they run in; what failed says little.
+        if not self.cached and len(order) == 3:
             ends = [before[mode] for mode in order[1:]] + [after]
             for mode, end in zip(order, ends):
-                self.count(mode, self.counters(before[mode]), self.counters(end))
+                self.count(mode, self.counters(before[mode]), self.counters(end), query.kind)
         return True
+
+    @staticmethod
+    def refused(mode, query, answer):
+        """Is it an error that may come instead of an answer?"""
+        return mode != settings.OFF and answer[0] == "error" and \
+            any(answer[1] == state and re.search(message, answer[2]) for state, message in query.tolerated)
 
     def cancelled(self, common, statements):
         """Run the query with a timeout that may end it anywhere."""
@@ -533,11 +680,11 @@ class Episode:
         self.rollback("ROLLBACK")
         self.sync()
         self.isolation = None
-        self.tables = self.saved
+        self.restore(self.saved)
         self.deallocate()
         return False
 
-    def count(self, mode, before, after):
+    def count(self, mode, before, after, kind):
         if before is None or after is None:
             return
         flushes, workers, hints, pages = (b - a for a, b in zip(before, after))
@@ -554,6 +701,8 @@ class Episode:
             counts.zero += 1
             counts.flushed += flushes > 0
             counts.launched += workers > 0
+            if kind:
+                counts.kinds[kind][1] += workers > 0
 
     # ---------- is everything still there? ----------
 
@@ -569,7 +718,7 @@ class Episode:
         elif rng.random() < 0.7:
             self.must("SELECT public.pg_evict_local_buffers()")
         answers = []
-        for table in self.tables:
+        for table in self.tables + self.sources + ([self.many] if self.many else []):
             columns = ", ".join(c.name for c in table.columns)
             digest = ("SELECT count(*), sum(hashtextextended(q::text, 0)::numeric) FROM"
                       f" (SELECT {columns} FROM %s) q")
@@ -587,7 +736,8 @@ class Episode:
         rng = self.rng
         try:
             self.start()
-            for _ in range(rng.randint(5, 10)):
+            # what has hundreds of partitions takes its time
+            for _ in range(rng.randint(5, 10) if not self.many else rng.randint(2, 3)):
                 self.burst()
             self.sync()
         except SessionLost as lost:
@@ -622,6 +772,8 @@ class Episode:
                 self.finish(commit=rng.random() < 0.75)
         else:
             self.changes(rng.choice([1, 2, 4]))
+        if rng.random() < 0.04:
+            self.dropped()
         for _ in range(rng.choice([2, 4, 8])):
             # Half of the queries meet row versions that nobody has looked at.
             if rng.random() < 0.5:

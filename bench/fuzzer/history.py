@@ -12,7 +12,7 @@ def both(table, statement):
 
 
 def insert(rng, table, rows=None):
-    rows = rows or rng.choice([1, 20, 100, 300])
+    rows = rows or rng.choice([1, 3, 8] if table.kind == "source" else [1, 20, 100, 300])
     if table.sparse:
         rows = 1 + rows // 3
     first, last, salt = table.next_id, table.next_id + rows - 1, rng.randint(0, 10 ** 6)
@@ -103,6 +103,24 @@ def alter_type(rng, table):
     return both(table, f"ALTER TABLE {{t}} ALTER {column.name} TYPE {column.type}")
 
 
+def reuse(rng, table, vacuumed=True):
+    """Rows gone and made anew under their ids, mostly in the room of the dead ones."""
+    start = rng.randrange(1, max(2, table.next_id))
+    end, salt = start + rng.choice([0, 3, 30]), rng.randint(0, 10 ** 6)
+    end = min(end, max(start, table.next_id - 1))
+    table.next_id = max(table.next_id, end + 1)
+    values = ", ".join(["g", "g % 4"] + [c.sql("g", salt) for c in table.columns[2:]])
+    result = [f"SELECT public.pg_flush_local_buffers('{table.name}')"] * (rng.random() < 0.4)
+    result += both(table, f"DELETE FROM {{t}} WHERE id BETWEEN {start} AND {end}")
+    if vacuumed and rng.random() < 0.8:
+        result.append(f"VACUUM {rng.choice(['', '(TRUNCATE OFF) ', '(FREEZE, TRUNCATE OFF) '])}{table.name}")
+    return result + both(table, f"INSERT INTO {{t}} SELECT {values} FROM generate_series({start}, {end}) g")
+
+
+def remake(rng, table):
+    return reuse(rng, table, vacuumed=False)
+
+
 def alter_storage(rng, table):
     member = rng.choice(table.members)
     wide = [c for c in table.columns if c.wide]
@@ -182,13 +200,16 @@ ANYWHERE = [(instruments, 2), (insert, 22), (update, 30), (delete, 16), (touch, 
 # has made or changed, and a subtransaction that was rolled back changed again: it
 # takes the new version, which is dead, for a proof that the old one is (18.6).
 OUTSIDE = ANYWHERE + [(vacuum, 12), (set_tablespace, 1.5), (cluster, 1.5)]
+# For small tables of wide values, in a transaction and outside.
+SOURCE = [(instruments, 6), (insert, 15), (update, 25), (delete, 8), (touch, 8), (remake, 15)]
+SOURCE_OUTSIDE = SOURCE[:-1] + [(reuse, 50)]
 DATA = [(insert, 30), (update, 40), (delete, 20), (touch, 5), (subtransactions, 3)]
 
 
 def change(rng, table, menu):
     """A random change that menu offers."""
     # Neither empty nor large: the time goes into queries.
-    if table.next_id > (400 if table.sparse else 1200) and rng.random() < 0.8:
+    if table.next_id > (25 if table.kind == "source" else 400 if table.sparse else 1200) and rng.random() < 0.8:
         menu = [entry for entry in menu if entry[0] is not insert]
     op = rng.choices([m[0] for m in menu], [m[1] for m in menu])[0]
     result = op(rng, table)

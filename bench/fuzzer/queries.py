@@ -4,7 +4,7 @@ Nothing volatile, no sum whose rounding depends on the order, LIMIT only under
 a total order. Every column of an answer has a name (x1, x2, ...).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .schema import NUMBERS, SORTABLE
 
@@ -15,6 +15,18 @@ class Query:
     ordered: bool = False       # the order of the rows is part of the answer
     may_fail: bool = False
     parameters: int = 0
+    # For the classes that have them: a name to count by; statements that run it in
+    # a way of their own, with #RUN# in names that must differ between runs;
+    # settings for all modes, and for the off mode alone.
+    kind: str = ""
+    before: list = ()           # statements, once before all runs
+    statements: list = None
+    settings: dict = field(default_factory=dict)
+    off: dict = field(default_factory=dict)
+    # What may come instead of an answer, except in the off mode: (SQLSTATE, pattern
+    # of the message).
+    tolerated: tuple = ()
+    roomy: bool = False         # local buffers suffice in all modes if they do when off
 
 
 class Rel:
@@ -473,7 +485,81 @@ class Generator:
                      f" bit_xor(hashtext({name}::text)) AS x3 FROM {table.name} a WHERE"
                      f" {rng.choice([self.simple_qual(rel), f'{name} IS NOT NULL', 'true'])}")
 
-    KINDS = [("rows", 14), ("aggregates", 16), ("grouped", 12), ("distinct", 5), ("top", 10),
+    def setting(self):
+        """What a worker says of the session's own pool."""
+        rng = self.rng
+        body, rels = self.join(rng.choice([0, 0, 1]))
+        rel = rels[0]
+        function = f"fz.{rng.choice(['pool', 'pool_sql'])}({rel.alias}.id)"
+        return Query(rng.choice([
+            f"SELECT current_setting('temp_buffers') AS x1, count(*) AS x2 {body} GROUP BY 1",
+            f"SELECT count(*) AS x1, sum({rel.alias}.k) AS x2 {body} AND"
+            f" pg_size_bytes(current_setting('temp_buffers')) > {rng.choice([10 ** 5, 10 ** 6, 10 ** 7])}",
+            f"SELECT {rel.alias}.id AS x1, current_setting('temp_buffers') AS x2 {body}",
+            f"SELECT min({function}) AS x1, max({function}) AS x2 {body} AND {rel.alias}.id % 20 = 3",
+            f"SELECT {function} AS x1, count(*) AS x2 {body} AND {rel.alias}.id % 20 = 3 GROUP BY 1"]),
+            kind="setting")
+
+    def bounds(self):
+        """Workers launched anew with another LIMIT or OFFSET above their sort.
+
+        The server itself is wrong there over permanent tables."""
+        rng = self.rng
+        tables = [t.name for t in self.tables if t.kind != "permanent"]
+        if not tables:
+            return self.top()
+        table, outer = rng.choice(tables), rng.choice(tables)
+        table = next(t for t in self.tables if t.name == table)
+        rel = Rel("t", table.columns)
+        key = rng.choice(["", "", rel.col(rng.choice(rel.of_type(SORTABLE))) + rng.choice([", ", " DESC, "])])
+        order = f"{table.name} t WHERE {rng.choice(['true', 't.k IS NOT NULL', f't.k < {rng.randrange(20, 99)}'])}" \
+                f" ORDER BY {key}t.id"
+        changing = f"(o.id {rng.choice(['', '* 3 ', '+ 5 '])}% {rng.choice([3, 8, 40])})"
+        if rng.random() < 0.5:
+            sub = rng.choice([
+                f"(SELECT t.id FROM {order} LIMIT 1 OFFSET {changing})",
+                f"(SELECT sum(s.id * s.n) FROM (SELECT t.id, row_number() OVER () AS n FROM"
+                f" (SELECT t.id FROM {order} LIMIT {changing}) t) s)"])
+            sql = f"SELECT o.id AS x1, {sub} AS x2 FROM {outer} o WHERE o.id % 60 < 2 ORDER BY 1"
+        else:
+            numbers = ", ".join(f"({rng.randrange(12)}, {n})" for n in range(rng.choice([3, 6])))
+            sql = (f"SELECT o.n AS x1, q.id AS x2 FROM (VALUES {numbers}) o(id, n), LATERAL"
+                   f" (SELECT t.id FROM {order} LIMIT {rng.choice(['2', 'o.id', '20'])} OFFSET {changing}) q"
+                   " ORDER BY 1, 2")
+        query = Query(sql, ordered=True, kind="bounds")
+        if rng.random() < 0.7:
+            query.settings = {"enable_gathermerge": "on", "enable_incremental_sort": "off", "enable_sort": "on",
+                              "parallel_leader_participation": "off", "max_parallel_workers_per_gather": "3"}
+        return query
+
+    def partitions(self, many):
+        """Over hundreds of partitions, all of them open at once."""
+        rng = self.rng
+        sql, other = self.source(temp=True)
+        a, m = other.alias, many.name
+        if rng.random() < 0.6:
+            # one with an index on id
+            sql, a = self.tables[0].name + " a", "a"
+        low = rng.randrange(300)
+        query = Query(rng.choice([
+            f"SELECT count(*) AS x1, sum({a}.k) AS x2 FROM {sql} JOIN {m} b ON {a}.id = b.id",
+            f"SELECT {a}.id AS x1, b.c0 AS x2 FROM {sql} JOIN {m} b ON {a}.id = b.id WHERE b.k > 5",
+            f"SELECT count(*) AS x1, sum(a.k) AS x2 FROM {m} a JOIN {m} b ON a.id = b.id WHERE b.k <> 7",
+            f"SELECT b.id AS x1, b.k AS x2 FROM {m} b ORDER BY b.id LIMIT {rng.choice([5, 300])} OFFSET {low}",
+            f"SELECT b.id AS x1, row_number() OVER (ORDER BY b.id) AS x2 FROM {m} b WHERE b.id > {low}",
+            f"SELECT b.id AS x1, count(*) AS x2 FROM {m} b WHERE b.k < 80 GROUP BY b.id",
+            f"SELECT b.k AS x1, count(*) AS x2, max(b.c0) AS x3 FROM {m} b GROUP BY b.k",
+            f"SELECT min(b.id) AS x1, max(b.id) AS x2, count(*) AS x3 FROM {m} b WHERE b.id <> {low}",
+        ]), kind="many partitions", roomy=True)
+        query.ordered = " ORDER BY b.id LIMIT" in query.sql
+        if rng.random() < 0.7:
+            query.settings = {name: "off" for name in ("enable_hashjoin", "enable_nestloop", "enable_sort",
+                                                       "enable_incremental_sort", "enable_hashagg")}
+            query.settings["temp_parallel.worker_temp_buffers"] = "100"
+            query.settings.update(enable_mergejoin="on", enable_indexscan="on", enable_indexonlyscan="on")
+        return query
+
+    KINDS = [("setting", 3), ("bounds", 2.5), ("rows", 14), ("aggregates", 16), ("grouped", 12), ("distinct", 5), ("top", 10),
              ("window", 4), ("set_operation", 6), ("cte", 4), ("lateral", 3), ("values_lateral", 3),
              ("scalar", 4), ("nested", 4), ("functions", 3), ("tids", 2), ("failing", 2),
              ("toasted", 8), ("index_only", 8)]

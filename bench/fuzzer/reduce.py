@@ -7,7 +7,7 @@ with large pieces of the history first, for a limited time.
 import time
 
 from . import settings
-from .session import Session, SessionLost, TooSlow
+from .session import Session, SessionLost, TooSlow, terminated
 
 
 def replay(options, script, queries):
@@ -99,12 +99,12 @@ def write(path, head, script, queries):
             f.write("-- " + line.replace("\n", " ") + "\n")
         f.write("\\set ON_ERROR_STOP 0\n\\pset null '(null)'\n")
         for sql in script:
-            f.write(sql + ";\n")
+            f.write(terminated(sql))
         for values, statements, savepoint in queries:
             f.write("\n\\echo ----------\n" + settings.statement(values) + ";\n")
             if savepoint:
                 f.write("SAVEPOINT q;\n")
             for sql in statements:
-                f.write(sql + ";\n")
+                f.write(terminated(sql))
             if savepoint:
                 f.write("ROLLBACK TO SAVEPOINT q;\n")

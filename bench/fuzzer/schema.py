@@ -197,6 +197,25 @@ def create_table(rng, name, on_commit=""):
     return table, statements
 
 
+def create_many(rng, name):
+    """A Table of hundreds of partitions, none of which has a TOAST table, with an index."""
+    columns = [Column("id", "int", "", 0), Column("part", "int", "", 0),
+               Column("k", "int", VALUES["int"], 0), Column("c0", "varchar(20)", VALUES["varchar(20)"], 9)]
+    count = rng.choice([150, 200, 400])
+    table = Table(name, "many", columns, [f"{name}_{n}" for n in range(count)], [name])
+    definition = "(" + ", ".join(f"{c.name} {c.type}" for c in columns) + ")"
+    method, bounds = rng.choice([("HASH", f"WITH (MODULUS {count}, REMAINDER %1$s)"),
+                                 ("RANGE", "FROM (%2$s) TO (%3$s)")])
+    rows = 3 * count
+    return table, [
+        f"CREATE UNLOGGED TABLE {table.control} {definition}",
+        f"CREATE TEMP TABLE {name} {definition} PARTITION BY {method} (id)",
+        f"DO $$ BEGIN FOR i IN 0..{count - 1} LOOP EXECUTE format('CREATE TEMP TABLE {name}_%1$s PARTITION OF"
+        f" {name} FOR VALUES {bounds}', i, CASE WHEN i = 0 THEN 'MINVALUE' ELSE (i * 3)::text END,"
+        f" CASE WHEN i = {count - 1} THEN 'MAXVALUE' ELSE (i * 3 + 3)::text END); END LOOP; END $$",
+        f"CREATE INDEX {name}_i ON {name} (id)"], rows
+
+
 def policies(rng, table, others):
     """Row-level security for the table and its copy."""
     using = [f"part <> {rng.randrange(4)}", "id % 5 <> length(current_user) % 5",

@@ -6,11 +6,18 @@ than most of them.
 """
 
 import os
+import re
 import select
 import subprocess
 from dataclasses import dataclass, field
 
 SEPARATOR = "\x1f"
+COMPLETE = re.compile(r"( \\g|\n\\! [^\n]*)\Z")
+
+
+def terminated(sql):
+    """A statement as psql wants it: one that ends in a command of psql's own is complete."""
+    return sql + ("" if COMPLETE.search(sql) else ";") + "\n"
 
 
 class SessionLost(Exception):
@@ -64,7 +71,7 @@ class Session:
         self.number += 1
         self.waiting.append((b"@@%d@@ " % self.number, outcome))
         # psql flushes what it has printed after each of its own commands
-        self.unsent += (f"{sql};\n\\echo @@{self.number}@@ :ERROR :SQLSTATE"
+        self.unsent += (f"{terminated(sql)}\\echo @@{self.number}@@ :ERROR :SQLSTATE"
                         " :LAST_ERROR_MESSAGE\n").encode()
         return outcome
 

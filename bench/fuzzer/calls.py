@@ -1,0 +1,141 @@
+"""Functions that read tables behind the planner's back.
+
+Some run in workers although they must not: they are marked PARALLEL SAFE and are
+not. Others run in the leader while workers read the same table. Off, they give an
+answer; with parallel query they give the same one or an error of REFUSED, which is
+counted.
+"""
+
+from . import history
+from .queries import Query
+
+# What a server with the extension says instead of an answer.
+REFUSED = (
+    ("25000", "cannot access temporary tables during a parallel operation"
+              # a volatile function's own statement, where the outer one writes
+              "|cannot start commands during a parallel operation"),
+    ("0A000", "only heap AM is supported|cannot access temporary (tables|indexes) of other sessions"),
+)
+
+FUNCTIONS = [
+    "CREATE FUNCTION fz.inside(q text, i int) RETURNS text LANGUAGE plpgsql PARALLEL SAFE AS"
+    " $$ DECLARE s text; BEGIN EXECUTE q INTO s; RETURN s; END $$",
+    "CREATE FUNCTION fz.leader(q text, i int) RETURNS text LANGUAGE plpgsql PARALLEL RESTRICTED AS"
+    " $$ DECLARE s text; BEGIN EXECUTE q INTO s; RETURN s; END $$",
+    # How many rows there are, found in other ways than by a statement's own.
+    "CREATE FUNCTION fz.copied(q text, i int) RETURNS text LANGUAGE plpgsql PARALLEL SAFE AS $$ DECLARE n bigint;"
+    " BEGIN EXECUTE 'COPY ' || q || ' TO ''/dev/null'''; GET DIAGNOSTICS n = ROW_COUNT; RETURN n; END $$",
+    "CREATE FUNCTION fz.explained(q text, i int) RETURNS text LANGUAGE plpgsql PARALLEL SAFE AS $$ DECLARE s text;"
+    " BEGIN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM ' || q ||"
+    " ' LIMIT 1000000' INTO s; RETURN substring(s FROM 'rows=([0-9]+)'); END $$",
+    "CREATE FUNCTION fz.moved(q text, i int) RETURNS text LANGUAGE plpgsql PARALLEL SAFE AS $$ DECLARE c refcursor;"
+    " n bigint; BEGIN OPEN c FOR EXECUTE 'SELECT id FROM ' || q; MOVE FORWARD ALL FROM c; GET DIAGNOSTICS n = ROW_COUNT;"
+    " CLOSE c; RETURN n; END $$",
+]
+
+# From contrib: extension, a query over a table {t} or a btree index {i} with one
+# row and column, which depends on nothing that a reader may change.
+CONTRIB = [
+    ("pgstattuple", "SELECT tuple_count + table_len FROM pgstattuple('{t}')"),
+    ("pgstattuple", "SELECT 1000 * tree_level + leaf_pages + internal_pages FROM pgstatindex('{i}')"),
+    ("pgstattuple", "SELECT pg_relpages('{t}')"),
+    ("pg_freespacemap", "SELECT sum(avail * (blkno + 1)) FROM pg_freespace('{t}')"),
+    ("pg_visibility", "SELECT sum(all_visible::int * (blkno + 1)) FROM pg_visibility_map('{t}')"),
+    ("pageinspect", "SELECT sum((page_header(get_raw_page('{t}', 'main', b))).pagesize) FROM"
+                    " generate_series(0, least(20, pg_relation_size('{t}') / 8192 - 1)) b"),
+    ("amcheck", "SELECT bt_index_check('{i}')::text"),
+    ("amcheck", "SELECT bt_index_check('{i}', true)::text"),
+    ("amcheck", "SELECT count(*) FROM verify_heapam('{t}')"),
+    ("pg_prewarm", "SELECT pg_prewarm('{t}', 'buffer')"),
+    ("pg_prewarm", "SELECT pg_prewarm('{t}', 'read')"),
+    ("pgrowlocks", "SELECT count(*) FROM pgrowlocks('{t}')"),
+]
+EXTENSIONS = sorted({extension for extension, _ in CONTRIB})
+
+# The same, called directly. All of them are marked PARALLEL SAFE.
+DIRECT = [
+    ("pgstattuple", "(pgstattuple('{t}')).tuple_count"),
+    ("pgstattuple", "(pgstatindex('{i}')).leaf_pages"),
+    ("pgstattuple", "pg_relpages('{t}')"),
+    ("pg_freespacemap", "pg_freespace('{t}', {r}.id % 9)"),
+    ("pg_visibility", "(pg_visibility_map('{t}', {r}.id % 9)).all_visible::int"),
+    ("pg_prewarm", "pg_prewarm('{t}', 'buffer')"),
+]
+
+
+class Calls:
+    def __init__(self, rng, tables, sources, contrib, isolation):
+        self.rng = rng
+        self.tables = tables
+        self.sources = sources
+        self.isolation = isolation
+        self.contrib = contrib      # what the server has of EXTENSIONS
+
+    def target(self, table):
+        """{t} and {i}: a table with rows, and a btree index of it or None."""
+        rng = self.rng
+        indexes = [i.name for i in table.indexes
+                   if i.method == "btree" and table.kind in ("plain", "inherit", "permanent")]
+        return rng.choice(table.members), rng.choice(indexes) if indexes else None
+
+    def contribs(self, menu, i):
+        """What the server has of menu for i; those that look at rows more often."""
+        return [text for extension, text in menu
+                if extension in self.contrib and (i or "{i}" not in text)
+                for _ in range(4 if "tuple_count" in text else 1)]
+
+    def query(self, kind, sql):
+        # Stock's own workers refuse these, too.
+        settings = {"parallel_leader_participation": "off"} if self.rng.random() < 0.75 else {}
+        return Query(sql, may_fail=True, kind=kind, tolerated=REFUSED, settings=settings,
+                     off={"max_parallel_workers_per_gather": "0"})
+
+    def mislabelled(self):
+        """In a worker, over a table that the query has or another one."""
+        rng = self.rng
+        table = rng.choice(self.tables)
+        read = rng.choice([table] + self.tables * 2 + self.sources)
+        t, i = self.target(read)
+        own = [f"fz.inside('SELECT count(*) FROM {t}', r.id)",
+               f"fz.inside('SELECT sum(k) FROM {t} WHERE id < 300', r.id)",
+               f"fz.inside('SELECT sum(hashtext(q::text)) FROM {t} q', r.id)",
+               f"fz.copied('{t}', r.id)", f"fz.copied('{t}', r.id)", f"fz.copied('(SELECT id FROM {t})', r.id)",
+               f"fz.explained('{t}', r.id)", f"fz.moved('{t}', r.id)"]
+        wrapped = ["fz.inside('" + text.replace("'", "''") + "', r.id)"
+                   for text in self.contribs(CONTRIB, i)]
+        direct = self.contribs(DIRECT, i)
+        call = rng.choice(rng.choices([own, wrapped or own, direct or own], [50, 25, 25])[0])
+        call = call.format(t=t, i=i, r="r")
+        name = table.name if rng.random() < 0.8 else table.control
+        some = f"r.id % {rng.choice([30, 100])} = {rng.randrange(5)}"
+        kind = "mislabelled, " + (
+            call[3:].split("(")[0] if call.startswith(("fz.c", "fz.e", "fz.m")) else
+            "SELECT" if call in own else "contrib")
+        query = self.query(kind, rng.choice([
+            f"SELECT count(*) AS x1 FROM {name} r WHERE {some} AND length(({call})::text) > r.id % 3",
+            f"SELECT count(*) AS x1 FROM {name} r WHERE {some} AND hashtext(({call})::text) % 5 <> 0",
+            f"SELECT count(*) AS x1, sum(hashtext(({call})::text)) AS x2 FROM {name} r WHERE {some}",
+            f"SELECT r.id AS x1, ({call})::text AS x2 FROM {name} r WHERE {some}"]))
+        # Something that is in no file yet.
+        if rng.random() < 0.7 and read.next_id < 2000 and (read.on_commit != "DELETE ROWS" or self.isolation):
+            query.before = rng.choice([history.insert, history.insert, history.touch, history.update])(rng, read)
+        return query
+
+    def in_leader(self):
+        """In the leader, while workers read the same table."""
+        rng = self.rng
+        table = rng.choice(self.tables)
+        t, i = self.target(table)
+        texts = self.contribs(CONTRIB, i)
+        if not texts:
+            return self.mislabelled()
+        text = rng.choice(texts).format(t=t, i=i)
+        call = "fz.leader('" + text.replace("'", "''") + "', {})"
+        name = rng.choice([table.name, t])
+        return self.query("in the leader", rng.choice([
+            f"SELECT {call.format(1)} AS x1, count(*) AS x2, sum(r.k) AS x3 FROM {name} r",
+            f"SELECT count(*) AS x1 FROM {name} r WHERE length(({text})::text) < r.id",
+            f"SELECT r.part AS x1, {call.format('r.part')} AS x2 FROM {name} r GROUP BY r.part",
+            f"SELECT r.id AS x1, {call.format('r.id')} AS x2 FROM {name} r WHERE r.id % 150 = 3",
+            f"SELECT count(*) AS x1, max(l.x) AS x2 FROM {name} r LEFT JOIN LATERAL ({text} LIMIT 1) l(x) ON true"
+            f" WHERE r.id % 150 = 3"]))
