@@ -32,6 +32,7 @@ OBJS = \
 	temp_paths.o \
 	temp_relations.o \
 	temp_worker.o \
+	user_code.o \
 	worker_relations.o
 
 EXTENSION = temp_parallel

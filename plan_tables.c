@@ -17,7 +17,6 @@
  */
 #include "temp_parallel.h"
 
-#include "access/transam.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pg_list.h"
 #include "parser/parsetree.h"
@@ -102,32 +101,6 @@ statement_gathers(PlannedStmt *stmt)
 	return gathers;
 }
 
-/* Is function one that was not made by initdb? */
-static bool
-is_user_function(Oid function, void *context)
-{
-	return function >= FirstNormalObjectId;
-}
-
-/*
- * May evaluating node, without its arguments, run code that is not core's: a
- * function, or one that belongs to a type (input, comparison, a domain's CHECK)?
- */
-static bool
-runs_user_code(Node *node)
-{
-	switch (nodeTag(node))
-	{
-		case T_Var:
-		case T_Const:
-		case T_Param:
-		case T_CoerceToDomain:
-			return exprType(node) >= FirstNormalObjectId;
-		default:
-			return check_functions_in_node(node, is_user_function, NULL);
-	}
-}
-
 /*
  * Search the subplans that an expression, or a List of them, runs, and ask
  * whether it runs user code.
@@ -138,7 +111,7 @@ search_expression(Node *node, PlanSearch *search)
 	if (node == NULL)
 		return false;
 	if (!search->found.user_code)
-		search->found.user_code = runs_user_code(node);
+		search->found.user_code = tp_expression_is_user_code(node);
 	if (IsA(node, SubPlan))
 	{
 		int			plan_id = ((SubPlan *) node)->plan_id;
@@ -213,6 +186,8 @@ add_tables(Bitmapset *rtis, PlanSearch *search)
 static void
 search_node(Plan *plan, PlanSearch *search)
 {
+	if (!search->found.user_code)
+		search->found.user_code = tp_plan_node_is_user_code(plan);
 	SEARCH(plan->targetlist);
 	SEARCH(plan->qual);
 	SEARCH(plan->initPlan);
@@ -228,8 +203,6 @@ search_node(Plan *plan, PlanSearch *search)
 			break;
 		case T_SampleScan:
 			add_table(((Scan *) plan)->scanrelid, search);
-			search->found.user_code |=
-				((SampleScan *) plan)->tablesample->tsmhandler >= FirstNormalObjectId;
 			SEARCH(((SampleScan *) plan)->tablesample);
 			break;
 		case T_IndexScan:
@@ -272,13 +245,11 @@ search_node(Plan *plan, PlanSearch *search)
 			SEARCH(((ValuesScan *) plan)->values_lists);
 			break;
 		case T_ForeignScan:
-			search->found.user_code = true;
 			add_tables(((ForeignScan *) plan)->fs_relids, search);
 			SEARCH(((ForeignScan *) plan)->fdw_exprs);
 			SEARCH(((ForeignScan *) plan)->fdw_recheck_quals);
 			break;
 		case T_CustomScan:
-			search->found.user_code |= !is_temp_flush(plan);
 			if (((Scan *) plan)->scanrelid != 0)
 				add_tables(bms_make_singleton(((Scan *) plan)->scanrelid),
 						   search);

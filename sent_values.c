@@ -28,14 +28,17 @@
 #include "temp_parallel.h"
 
 #include "access/detoast.h"
+#include "access/genam.h"
 #include "access/htup_details.h"
 #include "executor/execdesc.h"
 #include "executor/executor.h"
 #include "lib/ilist.h"
 #include "nodes/params.h"
 #include "nodes/pg_list.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 /* What is known of an external parameter. */
@@ -95,6 +98,52 @@ is_temp_toast_pointer(Datum value, Oid *toastrelid)
 	return result;
 }
 
+/*
+ * Is there a row of the value in its TOAST table, dead or alive?  If not, the
+ * value's own table has been emptied since the pointer was fetched.
+ */
+static bool
+toast_value_exists(struct varatt_external *pointer)
+{
+	Relation	toast = tp_relation_open(pointer->va_toastrelid);
+	List	   *indexes = RelationGetIndexList(toast);
+	ScanKeyData key;
+	SysScanDesc scan;
+	bool		found;
+
+	ScanKeyInit(&key, (AttrNumber) 1, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(pointer->va_valueid));
+	scan = systable_beginscan(toast, linitial_oid(indexes), true, SnapshotAny,
+							  1, &key);
+	found = HeapTupleIsValid(systable_getnext(scan));
+	systable_endscan(scan);
+	list_free(indexes);
+	RelationClose(toast);
+	return found;
+}
+
+/*
+ * What attr, a TOAST pointer into a temporary table, points to.  If that is gone,
+ * an error would be wrong, as nobody may ever look at the value: then a pointer
+ * to nowhere, with which whoever does gets an error.
+ */
+static struct varlena *
+inline_value(struct varlena *attr)
+{
+	struct varatt_external pointer;
+	struct varlena *nowhere;
+
+	VARATT_EXTERNAL_GET_POINTER(pointer, attr);
+	if (toast_value_exists(&pointer))
+		return detoast_external_attr(attr);
+
+	nowhere = palloc(VARSIZE_EXTERNAL(attr));
+	memcpy(nowhere, attr, VARSIZE_EXTERNAL(attr));
+	pointer.va_toastrelid = InvalidOid;
+	memcpy(VARDATA_EXTERNAL(nowhere), &pointer, sizeof(pointer));
+	return nowhere;
+}
+
 /* ----------
  * External parameters
  * ----------
@@ -128,7 +177,7 @@ inline_param_value(InlineParams *params, InlineParam *param, Datum value)
 		return NULL;
 
 	old = MemoryContextSwitchTo(params->context);
-	param->value = detoast_external_attr(attr);
+	param->value = inline_value(attr);
 	param->pointer = palloc(VARSIZE_EXTERNAL(attr));
 	memcpy(param->pointer, attr, VARSIZE_EXTERNAL(attr));
 	MemoryContextSwitchTo(old);
@@ -292,8 +341,8 @@ exec_inline_output(PlanState *ps)
 		}
 		old = MemoryContextSwitchTo(output->context);
 		output->slot->tts_values[i] =
-			PointerGetDatum(detoast_external_attr((struct varlena *)
-												  DatumGetPointer(slot->tts_values[i])));
+			PointerGetDatum(inline_value((struct varlena *)
+										 DatumGetPointer(slot->tts_values[i])));
 		MemoryContextSwitchTo(old);
 	}
 	return found ? ExecStoreVirtualTuple(output->slot) : slot;

@@ -123,6 +123,10 @@ extern PlanContents statement_contents(PlannedStmt *stmt);
 extern bool names_temp_table(List *rtable);
 extern List *statement_gathers(PlannedStmt *stmt);
 
+/* user_code.c: may a plan run code that is not core's? */
+extern bool tp_expression_is_user_code(Node *node);
+extern bool tp_plan_node_is_user_code(Plan *node);
+
 /* plan_pins.c: how many local buffers a plan may have pinned */
 extern int	tp_plan_pins(Plan *plan, Bitmapset *plan_ids, PlannedStmt *stmt);
 

@@ -35,6 +35,7 @@ CREATE FUNCTION count_rows_in_leader(regclass) RETURNS int LANGUAGE c STRICT PAR
 my $tables = q{
 SET max_parallel_workers_per_gather = 2;
 SET min_parallel_table_scan_size = 0;
+SET min_parallel_index_scan_size = 0;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET parallel_leader_participation = off;
@@ -88,6 +89,48 @@ SELECT count(*) FROM t WHERE id = 500 AND read_pages(:relation, $invalidate) > 0
 			qr/ERROR:  cannot access temporary tables of other sessions\nHINT:  A parallel worker can access only.*\nCONTEXT:.*parallel worker/s,
 			"$name is refused" . ($invalidate eq 'true' ? ', when its descriptor has been rebuilt, too' : ''));
 	}
+}
+
+# Code that is not core's is found wherever the plan hides it: in a domain's CHECK
+# behind a cast by input and output functions, in the operator of a sort, in the
+# operator class of an index, in a type of the column.
+my $hidden = q{
+CREATE FUNCTION pg_temp.peek(i int) RETURNS boolean LANGUAGE plpgsql PARALLEL SAFE IMMUTABLE AS
+	$$ BEGIN RETURN i IS NULL OR public.read_pages('pg_temp.other', false) > 0; END $$;
+CREATE FUNCTION pg_temp.less(a int, b int) RETURNS boolean LANGUAGE plpgsql PARALLEL SAFE IMMUTABLE AS
+	$$ BEGIN RETURN a < b; END $$;
+CREATE FUNCTION pg_temp.more(a int, b int) RETURNS boolean LANGUAGE plpgsql PARALLEL SAFE IMMUTABLE AS
+	$$ BEGIN RETURN a > b; END $$;
+CREATE FUNCTION pg_temp.compare(a int, b int) RETURNS int LANGUAGE plpgsql PARALLEL SAFE IMMUTABLE AS
+	$$ BEGIN PERFORM pg_temp.peek(a); RETURN btint4cmp(a, b); END $$;
+CREATE OPERATOR pg_temp.<# (LEFTARG = int, RIGHTARG = int, FUNCTION = pg_temp.less, COMMUTATOR = OPERATOR(pg_temp.>#));
+CREATE OPERATOR pg_temp.># (LEFTARG = int, RIGHTARG = int, FUNCTION = pg_temp.more);
+};
+my %hidden = (
+	'a domain, by a cast to an array of it' => q{
+CREATE DOMAIN pg_temp.dom AS int CHECK (pg_temp.peek(value));
+SELECT count(('{' || id || '}')::text::pg_temp.dom[]) FROM t},
+	'a domain, as the type of a function\'s column' => q{
+CREATE DOMAIN pg_temp.dom AS int CHECK (pg_temp.peek(value));
+SELECT count(*) FROM t, LATERAL jsonb_to_record(jsonb_build_object('a', id)) AS x(a pg_temp.dom) WHERE id > 5 AND a > 3},
+	'a sort operator' => q{
+CREATE OPERATOR CLASS pg_temp.ops FOR TYPE int USING btree AS OPERATOR 1 pg_temp.<#, OPERATOR 2 <=, OPERATOR 3 =,
+	OPERATOR 4 >=, OPERATOR 5 pg_temp.>#, FUNCTION 1 pg_temp.compare(int, int);
+SELECT id FROM t ORDER BY id USING OPERATOR(pg_temp.<#) LIMIT 3},
+	'an operator class of an index' => q{
+CREATE OPERATOR CLASS pg_temp.ops FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =,
+	OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 pg_temp.compare(int, int);
+ALTER TABLE t DROP CONSTRAINT t_pkey;
+CREATE INDEX ON t (id pg_temp.ops);
+SET enable_indexscan = on;
+SET enable_indexonlyscan = on;
+SET enable_seqscan = off;
+SET cpu_index_tuple_cost = 1;
+SELECT count(*) FROM t WHERE id > 100});
+foreach my $name (sort keys %hidden)
+{
+	like(answer($hidden . $hidden{$name}),
+		qr/ERROR:  cannot access temporary tables of other sessions.*parallel worker/s, "user code is found in $name");
 }
 
 # What the query reads is in its files, TOAST table included.
