@@ -21,6 +21,16 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
+-- The files of a session that has just ended may still be there.
+DO $$ BEGIN
+	FOR i IN 1..100 LOOP
+		PERFORM pg_stat_clear_snapshot();
+		EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND
+							  backend_type = 'client backend' AND pid <> pg_backend_pid());
+		PERFORM pg_sleep(0.1);
+	END LOOP;
+END $$;
+
 -- what could be left behind: catalog entries, files, pages, settings
 CREATE VIEW left_behind AS
 WITH temp_relations AS
