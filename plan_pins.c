@@ -131,6 +131,45 @@ pins_of_node(Plan *plan, PlannedStmt *stmt)
 }
 
 /*
+ * Are all scans in plan at their ends when plan is?  A join may leave one side, and
+ * a limit its child, in the midst of it.
+ */
+static bool
+ends_its_scans(Plan *plan)
+{
+	List	   *children;
+	ListCell   *lc;
+	bool		result = true;
+
+	switch (nodeTag(plan))
+	{
+		case T_Result:
+		case T_Append:
+		case T_BitmapAnd:
+		case T_BitmapOr:
+		case T_SeqScan:
+		case T_SampleScan:
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+		case T_BitmapIndexScan:
+		case T_BitmapHeapScan:
+		case T_TidScan:
+		case T_TidRangeScan:
+		case T_SubqueryScan:
+		case T_Sort:
+		case T_Agg:
+			break;
+		default:
+			return false;
+	}
+	children = plan_children(plan);
+	foreach(lc, children)
+		result = result && ends_its_scans(lfirst(lc));
+	list_free(children);
+	return result;
+}
+
+/*
  * What plan, without subplans of its expressions, pins.  Append's children run one
  * after the other.
  */
@@ -138,6 +177,7 @@ static PlanPins
 pins_of_plan(Plan *plan, PlannedStmt *stmt)
 {
 	PlanPins	pins = pins_of_node(plan, stmt);
+	int			most = 0;
 	List	   *children = plan_children(plan);
 	ListCell   *lc;
 
@@ -146,12 +186,13 @@ pins_of_plan(Plan *plan, PlannedStmt *stmt)
 		PlanPins	child = pins_of_plan(lfirst(lc), stmt);
 
 		pins.held = add_pins(pins.held, child.held);
-		if (IsA(plan, Append))
-			pins.running = Max(pins.running, child.running);
+		if (IsA(plan, Append) && ends_its_scans(lfirst(lc)))
+			most = Max(most, child.running);
 		else
 			pins.running = add_pins(pins.running, child.running);
 	}
 	list_free(children);
+	pins.running = add_pins(pins.running, most);
 	return pins;
 }
 

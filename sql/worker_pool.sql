@@ -52,6 +52,32 @@ SELECT count(*) FROM h WHERE id > 0;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 
+-- So do the joins among them, which leave one side in the midst of its scan.
+CREATE TEMP TABLE i (id int, k int) PARTITION BY HASH (id);
+DO $$ BEGIN
+	FOR n IN 0..149 LOOP
+		EXECUTE format('CREATE TEMP TABLE i%s PARTITION OF i FOR VALUES WITH (MODULUS 150, REMAINDER %s)', n, n);
+	END LOOP;
+END $$;
+INSERT INTO i SELECT * FROM t WHERE id < 15000;
+CREATE INDEX ON i (id);
+ANALYZE i;
+UPDATE h SET k = 1;
+SET enable_partitionwise_join = on;
+SET enable_hashjoin = off;
+SET enable_nestloop = off;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_sort = off;
+SELECT * FROM pg_temp.nodes('SELECT count(*), sum(h.k) FROM i JOIN h USING (id)');
+SELECT count(*), sum(h.k) FROM i JOIN h USING (id);
+RESET enable_partitionwise_join;
+RESET enable_hashjoin;
+RESET enable_nestloop;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+RESET enable_sort;
+
 -- A GIN index scan has a page pinned for each key that it looks for, if the key's rows
 -- are many.
 CREATE TEMP TABLE g AS SELECT n AS id, ARRAY(SELECT (n * 7 + i * 3) % 200 FROM generate_series(1, 50) i) AS a FROM generate_series(1, 16000) n;
@@ -82,4 +108,4 @@ RESET max_parallel_workers_per_gather;
 SELECT count(*) FROM t;
 
 DROP FUNCTION sets_the_same, sets_another;
-DROP TABLE h, t, g;
+DROP TABLE h, i, t, g;
