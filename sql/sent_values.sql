@@ -19,6 +19,7 @@ ANALYZE facts;
 ANALYZE permanent_facts;
 CREATE DOMAIN wide_text AS text CHECK (value <> '');
 CREATE TEMP TABLE cfg (id int PRIMARY KEY, doc jsonb, txt text, dom wide_text, list text[], range numrange);
+ALTER TABLE cfg SET (parallel_workers = 0);	-- or an InitPlan's own workers would have it flushed
 ALTER TABLE cfg ALTER txt SET STORAGE external, ALTER dom SET STORAGE external,
 	ALTER list SET STORAGE external, ALTER range SET STORAGE external;
 INSERT INTO cfg SELECT n, (SELECT jsonb_object_agg('key' || g, md5(g::text)) FROM generate_series(1, n * 100) g),
