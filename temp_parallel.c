@@ -102,8 +102,9 @@ run_planner(PLANNER_HOOK_ARGS)
 		worker_refuse_query(parse);
 
 	/*
-	 * The server's tests expect plans as if there were no workers with "regress",
-	 * which makes EXPLAIN hide the Gather, but not the flush node below it.
+	 * The server's tests expect plans as if there were no workers with
+	 * "regress", which makes EXPLAIN hide the Gather, but not the flush node
+	 * below it.
 	 */
 	consider_temp = temp_parallel_enabled &&
 		session_has_temp_tables() &&
