@@ -342,8 +342,19 @@ List *
 tp_find_flush_nodes(PlanState *root)
 {
 	NodeSearch	search = {0};
+	ListCell   *lc;
 
 	(void) search_flush_nodes(root, &search);
+
+	/*
+	 * A subplan need not be linked into the tree yet: ExecWorkTableScan()
+	 * initializes its target list when it is first called.
+	 */
+	foreach(lc, root->state->es_subplanstates)
+	{
+		if (lfirst(lc) != NULL)
+			(void) search_flush_nodes(lfirst(lc), &search);
+	}
 	return search.nodes;
 }
 
@@ -395,6 +406,8 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	int64		written;
 	ListCell   *lc;
 
+	if (state->gather == NULL)
+		elog(ERROR, "flush node does not know its Gather");
 	(void) check_all_found(&css->ss.ps, &state->plan);
 	if (state->launched)
 	{

@@ -111,6 +111,21 @@ RESET client_min_messages;
 SET client_min_messages = warning;
 SELECT n, answers FROM pg_temp.both_ways('WITH RECURSIVE c AS (SELECT id FROM u WHERE id < 10 UNION ALL SELECT u.id FROM u JOIN c ON u.id = c.id * 2) SELECT * FROM c');
 RESET client_min_messages;
+-- In the target list of the recursive term, whose subplans the executor links to
+-- their node when it first returns a row (EXPLAIN does not show them): the leader
+-- must have found the flush node below their Gather by then.
+SET parallel_leader_participation = off;
+CREATE TABLE subqueries_on AS WITH RECURSIVE w (id, n) AS (SELECT min(id), 1 FROM t
+	UNION ALL SELECT (SELECT max(t.id) FROM t WHERE t.id % 7 < w.id AND t.g <> (SELECT count(*) % 5 FROM t)), n + 1 FROM w WHERE n < 6) SELECT * FROM w;
+RESET parallel_leader_participation;
+SET temp_parallel.enabled = off;
+CREATE TABLE subqueries_off AS WITH RECURSIVE w (id, n) AS (SELECT min(id), 1 FROM t
+	UNION ALL SELECT (SELECT max(t.id) FROM t WHERE t.id % 7 < w.id AND t.g <> (SELECT count(*) % 5 FROM t)), n + 1 FROM w WHERE n < 6) SELECT * FROM w;
+RESET temp_parallel.enabled;
+TABLE subqueries_off;
+TABLE subqueries_on EXCEPT TABLE subqueries_off;
+TABLE subqueries_off EXCEPT TABLE subqueries_on;
+DROP TABLE subqueries_on, subqueries_off;
 
 --
 -- LATERAL
