@@ -30,14 +30,31 @@
 /* Has a statement failed for want of a file since the pool was looked through? */
 bool		tp_file_was_missing = false;
 
-/*
- * For the PG_CATCH() of a hook: remember what the error says.
- */
-void
-tp_note_missing_file(void)
+/* As error context: remember what the error says. */
+static void
+note_missing_file(void *arg)
 {
 	if (geterrcode() == ERRCODE_UNDEFINED_FILE)
 		tp_file_was_missing = true;
+}
+
+/*
+ * For the length of a hook's call: notice errors for want of a file, also those
+ * that are caught within.  An error leaves error_context_stack to who catches it.
+ */
+void
+tp_begin_noting_missing_files(ErrorContextCallback *context)
+{
+	context->callback = note_missing_file;
+	context->arg = NULL;
+	context->previous = error_context_stack;
+	error_context_stack = context;
+}
+
+void
+tp_end_noting_missing_files(ErrorContextCallback *context)
+{
+	error_context_stack = context->previous;
 }
 
 /* Is a page of the relation pinned? */

@@ -125,25 +125,16 @@ run_planner(PLANNER_HOOK_ARGS)
 static PlannedStmt *
 temp_parallel_planner(PLANNER_HOOK_ARGS)
 {
+	ErrorContextCallback noting;
 	PlannedStmt *result;
 
 	if (tp_file_was_missing)
 		tp_discard_after_missing_file();
 
-	if (NLocBuffer == 0)
-		return run_planner(PLANNER_HOOK_PASS);
-
 	/* the planner reads the ends of indexes */
-	PG_TRY();
-	{
-		result = run_planner(PLANNER_HOOK_PASS);
-	}
-	PG_CATCH();
-	{
-		tp_note_missing_file();
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	tp_begin_noting_missing_files(&noting);
+	result = run_planner(PLANNER_HOOK_PASS);
+	tp_end_noting_missing_files(&noting);
 	return result;
 }
 
@@ -254,55 +245,29 @@ run_executor(EXECUTOR_RUN_ARGS)
 static void
 temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 {
-	if (NLocBuffer == 0)
-	{
-		run_executor(EXECUTOR_RUN_PASS);
-		return;
-	}
-	PG_TRY();
-	{
-		run_executor(EXECUTOR_RUN_PASS);
-	}
-	PG_CATCH();
-	{
-		tp_note_missing_file();
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-}
+	ErrorContextCallback noting;
 
-static void
-run_utility(PROCESS_UTILITY_ARGS)
-{
-	if (prev_ProcessUtility)
-		prev_ProcessUtility(PROCESS_UTILITY_PASS);
-	else
-		standard_ProcessUtility(PROCESS_UTILITY_PASS);
+	tp_begin_noting_missing_files(&noting);
+	run_executor(EXECUTOR_RUN_PASS);
+	tp_end_noting_missing_files(&noting);
 }
 
 static void
 temp_parallel_ProcessUtility(PROCESS_UTILITY_ARGS)
 {
+	ErrorContextCallback noting;
+
 	if (IsParallelWorker())
 		tp_worker_refuse_utility(pstmt->utilityStmt);
 	else if (tp_file_was_missing)
 		tp_discard_after_missing_file();
 
-	if (NLocBuffer == 0)
-	{
-		run_utility(PROCESS_UTILITY_PASS);
-		return;
-	}
-	PG_TRY();
-	{
-		run_utility(PROCESS_UTILITY_PASS);
-	}
-	PG_CATCH();
-	{
-		tp_note_missing_file();
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	tp_begin_noting_missing_files(&noting);
+	if (prev_ProcessUtility)
+		prev_ProcessUtility(PROCESS_UTILITY_PASS);
+	else
+		standard_ProcessUtility(PROCESS_UTILITY_PASS);
+	tp_end_noting_missing_files(&noting);
 }
 
 /* ----------

@@ -244,7 +244,8 @@ extern LocalBufEviction evict_local_buffers_of_table(Oid relid);
 /* localbuf_dropped.c: pages of tables that another session has dropped */
 extern bool tp_file_was_missing;
 
-extern void tp_note_missing_file(void);
+extern void tp_begin_noting_missing_files(ErrorContextCallback *context);
+extern void tp_end_noting_missing_files(ErrorContextCallback *context);
 extern void tp_discard_dropped_relations(void);
 extern void tp_discard_after_missing_file(void);
 
