@@ -4,36 +4,36 @@
 
 MODULE_big = temp_parallel
 OBJS = \
-	calibrate.o \
+	exec_flush.o \
+	exec_second_look.o \
+	exec_sent_values.o \
+	exec_worker.o \
+	exec_worker_relations.o \
 	flush_cost.o \
-	flush_placement.o \
+	func_calibrate.o \
 	func_checks.o \
-	gather_cost.o \
-	heap_hints.o \
+	func_localbuf.o \
+	func_oscache.o \
+	func_stats.o \
+	func_view.o \
 	localbuf_dropped.o \
 	localbuf_evict.o \
+	localbuf_family.o \
 	localbuf_flush.o \
-	localbuf_funcs.o \
+	localbuf_hints.o \
 	localbuf_read.o \
+	localbuf_relations.o \
 	localbuf_stats.o \
-	localbuf_view.o \
-	oscache.o \
+	plan_gather_cost.o \
+	plan_paths.o \
 	plan_pins.o \
-	plan_tables.o \
+	plan_placement.o \
+	plan_user_code.o \
+	plan_walk.o \
 	readonly_heap.o \
 	readonly_index.o \
 	readonly_phase.o \
-	second_look.o \
-	sent_values.o \
-	session_stats.o \
-	temp_family.o \
-	temp_flush.o \
-	temp_parallel.o \
-	temp_paths.o \
-	temp_relations.o \
-	temp_worker.o \
-	user_code.o \
-	worker_relations.o
+	temp_parallel.o
 
 EXTENSION = temp_parallel
 DATA = temp_parallel--1.0.sql

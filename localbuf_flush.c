@@ -11,7 +11,7 @@
  * Pages are written in the order of relation, fork and block, whatever their
  * order in the pool, and neighbours with one call where the server has one.
  * The write itself does what FlushLocalBuffer() of localbuf.c does, but for the
- * hints that heap pages get on the way (see heap_hints.c).
+ * hints that heap pages get on the way (see localbuf_hints.c).
  *
  *-------------------------------------------------------------------------
  */

@@ -218,7 +218,7 @@ run_executor(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 /*
  * As error context: heap_getnext(), with which several functions of contrib read
  * tables, takes the read-only routine for another access method than heap, and
- * descriptors marked by worker_relations.c look like another session's.  Say what
+ * descriptors marked by exec_worker_relations.c look like another session's.  Say what
  * to do about these errors.
  */
 static void

@@ -3,12 +3,12 @@
  * temp_parallel.c
  *	  The module's door: settings and hooks.
  *
- * A statement passes the hooks in this order: the planner (temp_paths.c makes
- * paths that workers may run, gather_cost.c charges the Gather with the flush,
- * flush_placement.c puts the flush node into the finished plan), and the run of
- * the executor (readonly_phase.c), where second_look.c may leave the plan to the
- * leader, and in which the node (temp_flush.c) writes the tables out and lets the
- * workers in (temp_worker.c).
+ * A statement passes the hooks in this order: the planner (plan_paths.c makes
+ * paths that workers may run, plan_gather_cost.c charges the Gather with the flush,
+ * plan_placement.c puts the flush node into the finished plan), and the run of
+ * the executor (readonly_phase.c), where exec_second_look.c may leave the plan to the
+ * leader, and in which the node (exec_flush.c) writes the tables out and lets the
+ * workers in (exec_worker.c).
  *
  * Every hook calls the one that was there before.  Most statements of most
  * sessions have nothing to do with temporary tables, so each hook finds out

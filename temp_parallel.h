@@ -29,13 +29,13 @@ extern int	worker_temp_buffers;
 extern bool session_has_temp_tables(void);
 extern bool is_session_temp_table(Oid relid);
 
-/* temp_family.c: a temporary table with all that hangs on it */
+/* localbuf_family.c: a temporary table with all that hangs on it */
 extern Relation tp_relation_open(Oid relid);
 extern List *temp_family_open(Oid relid);
 extern List *temp_family_open_part(Oid relid, List *indexes);
 extern void temp_family_close(List *family);
 
-/* temp_relations.c: whose pages are in the pool? */
+/* localbuf_relations.c: whose pages are in the pool? */
 typedef struct TempRelation
 {
 	RelFileLocator locator;		/* hash key */
@@ -88,7 +88,7 @@ extern FlushCost flush_cost_of_tables(LocalBufStats *stats, List *relids,
 									  List *indexes);
 extern FlushCost flush_cost_of_pool(LocalBufStats *stats);
 
-/* gather_cost.c: who pays for the flush */
+/* plan_gather_cost.c: who pays for the flush */
 extern PlannedStmt *planner_with_flush_cost(planner_hook_type next,
 											PLANNER_HOOK_ARGS,
 											bool consider_temp);
@@ -103,11 +103,11 @@ extern RelOptInfo *join_search_with_flush_cost(join_search_hook_type next,
 											   int levels_needed,
 											   List *initial_rels);
 
-/* temp_paths.c: worker-visible paths */
+/* plan_paths.c: worker-visible paths */
 extern void add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel,
 									 Index rti, RangeTblEntry *rte);
 
-/* plan_tables.c: which temporary tables a finished plan reads */
+/* plan_walk.c: which temporary tables a finished plan reads */
 typedef struct PlanContents
 {
 	List	   *temp_tables;	/* OIDs of this session's, without duplicates */
@@ -123,17 +123,17 @@ extern PlanContents statement_contents(PlannedStmt *stmt);
 extern bool names_temp_table(List *rtable);
 extern List *statement_gathers(PlannedStmt *stmt);
 
-/* user_code.c: may a plan run code that is not core's? */
+/* plan_user_code.c: may a plan run code that is not core's? */
 extern bool tp_expression_is_user_code(Node *node);
 extern bool tp_plan_node_is_user_code(Plan *node);
 
 /* plan_pins.c: how many local buffers a plan may have pinned */
 extern int	tp_plan_pins(Plan *plan, Bitmapset *plan_ids, PlannedStmt *stmt);
 
-/* flush_placement.c: the flush node's place in a finished plan */
+/* plan_placement.c: the flush node's place in a finished plan */
 extern void place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats);
 
-/* temp_flush.c: Custom Scan (TempFlush) */
+/* exec_flush.c: Custom Scan (TempFlush) */
 typedef struct TempFlushPlan
 {
 	List	   *relids;			/* temporary tables that the workers may read */
@@ -158,7 +158,7 @@ extern void tp_skip_flush_nodes(List *flush_nodes);
 extern void tp_count_launched_workers(List *flush_nodes);
 extern TempFlushPlan temp_flush_plan(CustomScan *cscan);
 
-/* heap_hints.c: hint bits on pages that are about to be written */
+/* localbuf_hints.c: hint bits on pages that are about to be written */
 typedef struct KnownXid
 {
 	TransactionId xid;
@@ -181,7 +181,7 @@ extern int64 flush_local_buffers(const RelFileLocator *locators, int nlocators,
 								 const RelFileLocator *heaps, int nheaps);
 extern int64 flush_local_buffers_of(List *relations);
 
-/* second_look.c: is the parallel plan still worth its flush? */
+/* exec_second_look.c: is the parallel plan still worth its flush? */
 extern bool tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes);
 
 /* readonly_phase.c: for how long reads leave nothing behind */
@@ -200,18 +200,18 @@ extern const TableAmRoutine *readonly_heap_routine(void);
 /* readonly_index.c: the same for indexes */
 extern IndexAmRoutine *readonly_index_routine(Relation index);
 
-/* sent_values.c: values that the leader sends to workers */
+/* exec_sent_values.c: values that the leader sends to workers */
 extern ParamListInfo tp_wrap_params(QueryDesc *queryDesc);
 extern void tp_unwrap_params(QueryDesc *queryDesc, ParamListInfo original);
 extern void tp_inline_initplans(QueryDesc *queryDesc);
 extern void tp_check_sent_values(QueryDesc *queryDesc);
 
-/* worker_relations.c: temporary relations that a worker must not read */
+/* exec_worker_relations.c: temporary relations that a worker must not read */
 extern void tp_refuse_other_relations(List *relids, List *indexes);
 extern void tp_release_other_relations(void);
 extern void tp_refuse_again(Oid relid);
 
-/* temp_worker.c: a worker's entrance to local buffers */
+/* exec_worker.c: a worker's entrance to local buffers */
 extern void worker_open_local_buffers(Relation rel, int pins);
 extern void tp_worker_refuse_utility(Node *statement);
 extern void worker_refuse_statement(List *rtable);
@@ -249,7 +249,7 @@ extern void tp_end_noting_missing_files(ErrorContextCallback *context);
 extern void tp_discard_dropped_relations(void);
 extern void tp_discard_after_missing_file(void);
 
-/* session_stats.c: what it has cost so far */
+/* func_stats.c: what it has cost so far */
 typedef struct SessionStats
 {
 	int64		flushes;		/* before a launch of workers */

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * flush_placement.c
+ * plan_placement.c
  *	  The flush node's place in a finished plan.
  *
  * Each Gather whose workers may read temporary tables gets one flush node below

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * temp_paths.c
+ * plan_paths.c
  *	  Paths over temporary tables that parallel workers may run.
  *
  * Core bars a temporary table from parallel plans in one place,
@@ -8,7 +8,7 @@
  * have been made, and before they are gathered, decides again by core's other
  * rules, and makes the paths anew with core's own functions.  What core builds
  * upon them follows by itself, and costs what it would cost over permanent
- * tables: the flush is charged to the Gather, see gather_cost.c.
+ * tables: the flush is charged to the Gather, see plan_gather_cost.c.
  *
  * A temporary child keeps its whole append relation (partitions, inheritance,
  * UNION ALL) out of parallel plans, and thereby its permanent siblings.  So

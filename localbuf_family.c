@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * temp_family.c
+ * localbuf_family.c
  *	  A temporary table with all that hangs on it.
  *
  * A worker that scans a table may read its heap, its TOAST table and that

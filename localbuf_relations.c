@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * temp_relations.c
+ * localbuf_relations.c
  *	  Whose pages are in the pool?
  *
  * A buffer's tag names a file, not a relation.  Core's map from the one to the

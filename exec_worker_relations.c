@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
- * worker_relations.c
+ * exec_worker_relations.c
  *	  Temporary relations that a parallel worker must not read.
  *
  * Once a worker has local buffers, nothing in core keeps it from reading
  * temporary relations that were not flushed for it.  Statements are refused when
- * they are planned or started (see temp_worker.c); the scans of the worker's own
+ * they are planned or started (see exec_worker.c); the scans of the worker's own
  * plan are checked against the flush node's lists; no TOAST pointers are sent to
- * it (see sent_values.c).  That leaves functions that open a relation's storage
+ * it (see exec_sent_values.c).  That leaves functions that open a relation's storage
  * by themselves, as several of contrib do although they are marked PARALLEL
  * SAFE.  So in a worker whose plan may run code that is not core's, the
  * descriptors of all other temporary relations of the session say that they are

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * session_stats.c
+ * func_stats.c
  *	  What this session's parallel queries over temporary tables have cost.
  *
  * Plain counters of one process, each added to at the one place where the

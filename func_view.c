@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * localbuf_view.c
+ * func_view.c
  *	  SQL functions that show the session's local buffers.
  *
  * In the manner of contrib/pg_buffercache, for the pool of the calling session.

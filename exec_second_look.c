@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * second_look.c
+ * exec_second_look.c
  *	  Is the parallel plan still worth its flush?
  *
  * A plan may be older than the pool's state: made when the tables were clean,

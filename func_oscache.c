@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * oscache.c
+ * func_oscache.c
  *	  SQL function that puts a temporary table out of the system's page cache.
  *
  * For measuring cold reads.  It does to each file what

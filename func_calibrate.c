@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * calibrate.c
+ * func_calibrate.c
  *	  SQL function that measures the constants of the cost model.
  *
  * A flush is paid for what workers gain, so the constants must be on the scale

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * heap_hints.c
+ * localbuf_hints.c
  *	  Hint bits on heap pages that are about to be written.
  *
  * A row that was just inserted does not say whether its transaction has

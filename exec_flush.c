@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * temp_flush.c
+ * exec_flush.c
  *	  Custom Scan (TempFlush): write the tables out before workers read them.
  *
  * A node below Gather that passes on what its child returns.  Its work is done
@@ -263,7 +263,7 @@ temp_flush_end(CustomScanState *css)
  */
 
 /*
- * Cross-check plan_tables.c: whatever temporary table or index the running plan
+ * Cross-check plan_walk.c: whatever temporary table or index the running plan
  * has open below Gather must be among those to flush.  A worker would read the
  * rest from files that nobody has written.
  */

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * user_code.c
+ * plan_user_code.c
  *	  May a plan run code that is not core's?
  *
  * Functions, and types with their input and comparison functions and the
  * constraints of domains, that were not made by initdb may do anything, even read
  * temporary relations behind the executor's back.  A worker that runs none needs
- * not guard against that (see worker_relations.c).
+ * not guard against that (see exec_worker_relations.c).
  *
  * The invariant: what is not known to be core's is taken for user code.  Not seen
  * are support functions that a user has added for a type of core's to one of

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * temp_worker.c
+ * exec_worker.c
  *	  A parallel worker's entrance to local buffers.
  *
  * Core keeps workers away from temporary tables with one check, in
@@ -8,7 +8,7 @@
  * below a flush node is let past it, once.  From then on nothing of core's
  * would stop it from reading any temporary table, flushed or not, so that a
  * statement which starts in a worker gets core's error from here; for other ways
- * to a table see worker_relations.c.
+ * to a table see exec_worker_relations.c.
  *
  * The invariant: a worker without a flush node in its plan has no local
  * buffers, and in a worker with one no statement but the node's own reads a

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * plan_tables.c
+ * plan_walk.c
  *	  Which temporary tables, with which indexes, a finished plan reads.
  *
  * Core has walkers for queries and expressions and for the state of a running
@@ -11,7 +11,7 @@
  * The invariant: a table or index that a worker may read is found, or else the
  * result says that the plan has a node that this file does not know (a fork's,
  * a newer minor release's), which could hide one.  The executor checks again
- * (see check_all_found() in temp_flush.c).
+ * (see check_all_found() in exec_flush.c).
  *
  *-------------------------------------------------------------------------
  */

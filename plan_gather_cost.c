@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * gather_cost.c
+ * plan_gather_cost.c
  *	  Who pays for the flush: the Gather whose workers read the tables.
  *
  * What a Gather over a relation of the planner has to flush hardly depends on

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * sent_values.c
+ * exec_sent_values.c
  *	  Values that the leader sends to parallel workers as parameters.
  *
  * The executor sends workers the statement's external parameters and the outputs
