@@ -81,7 +81,7 @@ static const CustomExecMethods exec_methods = {
 
 /* Workers find the node's methods by its name. */
 void
-temp_flush_register(void)
+tp_flush_register(void)
 {
 	RegisterCustomScanMethods(&plan_methods);
 }
@@ -114,7 +114,7 @@ pass_through_tlist(List *tlist, int varno)
  * tuple, and that one's from the child.
  */
 CustomScan *
-make_temp_flush(Plan *child, const TempFlushPlan *info, int plan_node_id)
+tp_make_flush_node(Plan *child, const TempFlushPlan *info, int plan_node_id)
 {
 	CustomScan *cscan = makeNode(CustomScan);
 	Plan	   *plan = &cscan->scan.plan;
@@ -154,15 +154,15 @@ make_temp_flush(Plan *child, const TempFlushPlan *info, int plan_node_id)
 }
 
 bool
-is_temp_flush(Plan *plan)
+tp_is_flush_node(Plan *plan)
 {
 	return IsA(plan, CustomScan) &&
 		((CustomScan *) plan)->methods == &plan_methods;
 }
 
-/* What make_temp_flush() was given. */
+/* What tp_make_flush_node() was given. */
 TempFlushPlan
-temp_flush_plan(CustomScan *cscan)
+tp_flush_plan(CustomScan *cscan)
 {
 	TempFlushPlan info;
 
@@ -196,7 +196,7 @@ static void
 count_launched_workers(TempFlushState *state)
 {
 	if (state->launched)
-		session_stats.workers_launched += *nworkers_launched(state);
+		tp_session_stats.workers_launched += *nworkers_launched(state);
 	state->launched = false;
 }
 
@@ -207,7 +207,7 @@ temp_flush_create_state(CustomScan *cscan)
 
 	NodeSetTag(state, T_CustomScanState);
 	state->css.methods = &exec_methods;
-	state->plan = temp_flush_plan(cscan);
+	state->plan = tp_flush_plan(cscan);
 	return (Node *) state;
 }
 
@@ -252,7 +252,7 @@ static void
 temp_flush_end(CustomScanState *css)
 {
 	ExecEndNode(outerPlanState(css));
-	readonly_end_in_worker(worker_relations);
+	tp_readonly_end_in_worker(worker_relations);
 	worker_relations = NIL;
 	tp_release_other_relations();
 }
@@ -322,7 +322,7 @@ search_flush_nodes(PlanState *ps, NodeSearch *search)
 
 	if (IsA(ps, GatherState) || IsA(ps, GatherMergeState))
 		search->gather = ps;
-	else if (is_temp_flush(ps->plan))
+	else if (tp_is_flush_node(ps->plan))
 	{
 		((TempFlushState *) ps)->gather = search->gather;
 		/* a subplan can be run by more than one expression */
@@ -369,7 +369,7 @@ tp_skip_flush_nodes(List *flush_nodes)
 
 	foreach(lc, flush_nodes)
 		((TempFlushState *) lfirst(lc))->skipped = true;
-	session_stats.left_to_leader++;
+	tp_session_stats.left_to_leader++;
 }
 
 /*
@@ -422,15 +422,15 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	INSTR_TIME_SET_CURRENT(start);
 	foreach(lc, state->plan.relids)
 	{
-		if (!table_is_readonly(lfirst_oid(lc)))
+		if (!tp_table_is_readonly(lfirst_oid(lc)))
 			elog(ERROR, "temporary table \"%s\" is about to be read by workers but is not read-only",
 				 get_rel_name(lfirst_oid(lc)));
 		relations = list_concat(relations,
-								temp_family_open_part(lfirst_oid(lc),
+								tp_family_open_part(lfirst_oid(lc),
 													  state->plan.indexes));
 	}
-	written = flush_local_buffers_of(relations);
-	temp_family_close(relations);
+	written = tp_flush_local_buffers_of(relations);
+	tp_family_close(relations);
 
 	INSTR_TIME_SET_CURRENT(elapsed);
 	INSTR_TIME_SUBTRACT(elapsed, start);
@@ -438,9 +438,9 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	state->time += INSTR_TIME_GET_MILLISEC(elapsed);
 	state->launched = true;
 
-	session_stats.flushes++;
-	session_stats.pages_flushed += written;
-	session_stats.flush_time += INSTR_TIME_GET_MILLISEC(elapsed);
+	tp_session_stats.flushes++;
+	tp_session_stats.pages_flushed += written;
+	tp_session_stats.flush_time += INSTR_TIME_GET_MILLISEC(elapsed);
 }
 
 /*
@@ -452,12 +452,12 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
  *
  * An unknown node may run any of them, so that all stay.  No temporary table is
  * in that statement, or the leader would have launched no workers for it (see
- * place_flush_nodes()).
+ * tp_place_flush_nodes()).
  */
 static void
 leave_out_other_subplans(PlannedStmt *stmt)
 {
-	PlanContents own = plan_contents(stmt->planTree, stmt->rtable,
+	PlanContents own = tp_plan_contents(stmt->planTree, stmt->rtable,
 									 stmt->subplans);
 	int			plan_id = 0;
 	ListCell   *lc;
@@ -477,7 +477,7 @@ leave_out_other_subplans(PlannedStmt *stmt)
  * before the plan that has the node.
  */
 void
-temp_flush_enter_worker(QueryDesc *queryDesc)
+tp_flush_enter_worker(QueryDesc *queryDesc)
 {
 	PlannedStmt *stmt = queryDesc->plannedstmt;
 	CustomScan *flush;
@@ -488,14 +488,14 @@ temp_flush_enter_worker(QueryDesc *queryDesc)
 	/* a statement that a function runs has another destination */
 	if (queryDesc->dest->mydest != DestTupleQueue)
 		return;
-	if (session_has_temp_tables())
+	if (tp_session_has_temp_tables())
 		leave_out_other_subplans(stmt);
-	flush = find_flush_node(stmt->planTree);
+	flush = tp_find_flush_node(stmt->planTree);
 	if (flush == NULL)
 		return;
-	plan = temp_flush_plan(flush);
-	worker_relations = readonly_begin_in_worker(plan.relids);
-	worker_open_local_buffers(linitial(worker_relations), plan.pins);
+	plan = tp_flush_plan(flush);
+	worker_relations = tp_readonly_begin_in_worker(plan.relids);
+	tp_worker_open_local_buffers(linitial(worker_relations), plan.pins);
 	if (plan.user_code)
 		tp_refuse_other_relations(plan.relids, plan.indexes);
 }
@@ -513,8 +513,8 @@ tp_flush_check_worker(QueryDesc *queryDesc)
 	Assert(IsParallelWorker());
 	if (queryDesc->dest->mydest != DestTupleQueue || worker_relations == NIL)
 		return;
-	flush = find_flush_node(queryDesc->plannedstmt->planTree);
-	plan = temp_flush_plan(flush);
+	flush = tp_find_flush_node(queryDesc->plannedstmt->planTree);
+	plan = tp_flush_plan(flush);
 	(void) check_all_found(queryDesc->planstate, &plan);
 }
 
@@ -522,7 +522,7 @@ static void
 temp_flush_initialize_worker(CustomScanState *css, shm_toc *toc,
 							 void *coordinate)
 {
-	/* temp_flush_enter_worker() has been here */
+	/* tp_flush_enter_worker() has been here */
 	Assert(worker_relations != NIL);
 	worker_shared = coordinate;
 }

@@ -76,7 +76,7 @@ cost_alone(Plan *plan, double divisor, PlannedStmt *stmt)
 		return disk + (plan->total_cost - disk) * divisor;
 	}
 
-	children = plan_children(plan);
+	children = tp_plan_children(plan);
 	foreach(lc, children)
 	{
 		Plan	   *child = lfirst(lc);
@@ -89,7 +89,7 @@ cost_alone(Plan *plan, double divisor, PlannedStmt *stmt)
 	list_free(children);
 
 	/* a flush node's own cost is the flush */
-	if (!is_temp_flush(plan))
+	if (!tp_is_flush_node(plan))
 		result += Max(own, 0) * divisor;
 	return result;
 }
@@ -102,7 +102,7 @@ cost_alone(Plan *plan, double divisor, PlannedStmt *stmt)
 bool
 tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes)
 {
-	LocalBufStats *stats = localbuf_stats_for_price();
+	LocalBufStats *stats = tp_localbuf_stats_for_price();
 	Cost		planned_flush = 0;
 	Cost		flush = 0;
 	Cost		parallel = 0;	/* of all Gathers, less their flush */
@@ -112,15 +112,15 @@ tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes)
 	foreach(lc, flush_nodes)
 	{
 		CustomScanState *node = lfirst(lc);
-		TempFlushPlan info = temp_flush_plan((CustomScan *) node->ss.ps.plan);
+		TempFlushPlan info = tp_flush_plan((CustomScan *) node->ss.ps.plan);
 
 		planned_flush += info.planned.cost;
-		flush += flush_cost_of_tables(stats, info.relids, info.indexes).cost;
+		flush += tp_flush_cost_of_tables(stats, info.relids, info.indexes).cost;
 	}
 	if (flush <= planned_flush)
 		return false;
 
-	foreach(lc, statement_gathers(stmt))
+	foreach(lc, tp_statement_gathers(stmt))
 	{
 		Plan	   *gather = lfirst(lc);
 		int			workers = IsA(gather, Gather) ?

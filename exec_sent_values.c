@@ -392,7 +392,7 @@ inline_initplan_outputs(EState *estate, Bitmapset *params)
 void
 tp_inline_initplans(QueryDesc *queryDesc)
 {
-	List	   *gathers = statement_gathers(queryDesc->plannedstmt);
+	List	   *gathers = tp_statement_gathers(queryDesc->plannedstmt);
 	ListCell   *lc;
 
 	Assert(!IsParallelWorker());

@@ -83,7 +83,7 @@ separate_setting_from_pool(void)
  * same plan.
  */
 void
-worker_open_local_buffers(Relation rel, int pins)
+tp_worker_open_local_buffers(Relation rel, int pins)
 {
 	int			worker_number = ParallelWorkerNumber;
 	ErrorContextCallback context;
@@ -93,7 +93,7 @@ worker_open_local_buffers(Relation rel, int pins)
 		return;
 
 	separate_setting_from_pool();
-	num_temp_buffers = Max(worker_temp_buffers,
+	num_temp_buffers = Max(tp_worker_temp_buffers,
 						   Min(pins, session_temp_buffers));
 	context.callback = give_number_back;
 	context.arg = &worker_number;
@@ -142,7 +142,7 @@ refuse(void)
  * local buffers and reads a temporary table.
  */
 void
-worker_refuse_statement(List *rtable)
+tp_worker_refuse_statement(List *rtable)
 {
 	ListCell   *lc;
 
@@ -178,7 +178,7 @@ refuse_query_walker(Node *node, void *context)
  * tables (see get_actual_variable_range()).
  */
 void
-worker_refuse_query(Query *query)
+tp_worker_refuse_query(Query *query)
 {
 	Assert(IsParallelWorker());
 	if (NLocBuffer > 0)

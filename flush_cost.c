@@ -28,7 +28,7 @@
  * nothing.
  */
 double
-tablespace_factor(Relation rel)
+tp_tablespace_factor(Relation rel)
 {
 	double		spc_seq_page_cost;
 
@@ -48,13 +48,13 @@ add_writes(FlushCost *cost, LocalBufStats *stats, List *relations)
 	foreach(lc, relations)
 	{
 		Relation	rel = (Relation) lfirst(lc);
-		LocalBufCount *count = localbuf_stats_relation(stats, rel);
+		LocalBufCount *count = tp_localbuf_stats_relation(stats, rel);
 
 		if (count == NULL)
 			continue;
 		cost->dirtied += count->dirtied;
-		cost->cost += write_temp_page_cost * count->dirtied *
-			tablespace_factor(rel);
+		cost->cost += tp_write_temp_page_cost * count->dirtied *
+			tp_tablespace_factor(rel);
 	}
 }
 
@@ -63,7 +63,7 @@ static void
 add_scan(FlushCost *cost, LocalBufStats *stats)
 {
 	cost->allocated = stats->allocated;
-	cost->cost += buffer_scan_cost * stats->allocated;
+	cost->cost += tp_buffer_scan_cost * stats->allocated;
 }
 
 /*
@@ -71,13 +71,13 @@ add_scan(FlushCost *cost, LocalBufStats *stats)
  * by stats.
  */
 FlushCost
-flush_cost_of_table(LocalBufStats *stats, Oid relid)
+tp_flush_cost_of_table(LocalBufStats *stats, Oid relid)
 {
 	FlushCost	result = {0};
-	List	   *family = temp_family_open(relid);
+	List	   *family = tp_family_open(relid);
 
 	add_writes(&result, stats, family);
-	temp_family_close(family);
+	tp_family_close(family);
 	add_scan(&result, stats);
 	return result;
 }
@@ -88,7 +88,7 @@ flush_cost_of_table(LocalBufStats *stats, Oid relid)
  * locked.
  */
 FlushCost
-flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
+tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 {
 	FlushCost	result = {0};
 	ListCell   *lc;
@@ -98,10 +98,10 @@ flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 
 	foreach(lc, relids)
 	{
-		List	   *family = temp_family_open_part(lfirst_oid(lc), indexes);
+		List	   *family = tp_family_open_part(lfirst_oid(lc), indexes);
 
 		add_writes(&result, stats, family);
-		temp_family_close(family);
+		tp_family_close(family);
 	}
 	add_scan(&result, stats);
 	return result;
@@ -111,13 +111,13 @@ flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
  * What a flush of the whole pool would cost, whoever's pages it holds.
  */
 FlushCost
-flush_cost_of_pool(LocalBufStats *stats)
+tp_flush_cost_of_pool(LocalBufStats *stats)
 {
 	FlushCost	result;
 
 	result.allocated = stats->allocated;
 	result.dirtied = stats->dirtied;
-	result.cost = write_temp_page_cost * stats->dirtied +
-		buffer_scan_cost * stats->allocated;
+	result.cost = tp_write_temp_page_cost * stats->dirtied +
+		tp_buffer_scan_cost * stats->allocated;
 	return result;
 }

@@ -235,7 +235,7 @@ planned_cost(SPIPlanPtr query, int *workers)
 		elog(ERROR, "the query has no plan");
 	stmt = linitial_node(PlannedStmt, plan->stmt_list);
 	cost = stmt->planTree->total_cost;
-	gathers = statement_gathers(stmt);
+	gathers = tp_statement_gathers(stmt);
 	*workers = gathers == NIL ? 0 : linitial_node(Gather, gathers)->num_workers;
 	ReleaseCachedPlan(plan, NULL);	/* the query is not a saved one */
 	return cost;
@@ -307,12 +307,12 @@ measure_read(const CalibrationTable *table)
 	double		time;
 	LocalBufCount *count;
 
-	(void) evict_local_buffers(&locator, 1);
+	(void) tp_evict_local_buffers(&locator, 1);
 	INSTR_TIME_SET_CURRENT(start);
-	(void) read_into_local_buffers(table->rel, false);
+	(void) tp_read_into_local_buffers(table->rel, false);
 	time = microseconds_since(start);
 
-	count = localbuf_stats_relation(localbuf_stats_collect(), table->rel);
+	count = tp_localbuf_stats_relation(tp_localbuf_stats_collect(), table->rel);
 	if (count == NULL || count->allocated < table->pages)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -344,9 +344,9 @@ measure_query(SPIPlanPtr query)
 static double
 measure_parallel_query(const CalibrationTable *table)
 {
-	int64		before = session_stats.workers_launched;
+	int64		before = tp_session_stats.workers_launched;
 	double		time = measure_query(table->parallel);
-	int			launched = (int) (session_stats.workers_launched - before);
+	int			launched = (int) (tp_session_stats.workers_launched - before);
 
 	if (launched < table->workers)
 		ereport(ERROR,
@@ -365,7 +365,7 @@ static double
 measure_buffer_scan(const CalibrationTable *table)
 {
 	List	   *relations = list_make1(table->rel);
-	int			allocated = localbuf_stats_collect()->allocated;
+	int			allocated = tp_localbuf_stats_collect()->allocated;
 	int			rounds = Max(DESCRIPTORS_TO_SCAN / allocated, 1);
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "buffer scan",
@@ -379,8 +379,8 @@ measure_buffer_scan(const CalibrationTable *table)
 
 		CHECK_FOR_INTERRUPTS();
 		INSTR_TIME_SET_CURRENT(start);
-		(void) localbuf_stats_collect();
-		(void) flush_local_buffers_of(relations);
+		(void) tp_localbuf_stats_collect();
+		(void) tp_flush_local_buffers_of(relations);
 		time += microseconds_since(start);
 		MemoryContextReset(context);
 	}
@@ -398,9 +398,9 @@ measure_write(const CalibrationTable *table)
 	int64		written;
 	double		time;
 
-	(void) dirty_local_buffers_of(table->rel);
+	(void) tp_dirty_local_buffers_of(table->rel);
 	INSTR_TIME_SET_CURRENT(start);
-	written = flush_local_buffers_of(relations);
+	written = tp_flush_local_buffers_of(relations);
 	time = microseconds_since(start);
 	return time / Max(written, 1);
 }
@@ -473,7 +473,7 @@ measure(const CalibrationTask *task, Calibration *result)
 	set_locally("parallel_tuple_cost", "0");
 
 	/* none of the session's own pages is to be written in timed steps */
-	(void) flush_local_buffers(NULL, 0, NULL, 0);
+	(void) tp_flush_local_buffers(NULL, 0, NULL, 0);
 
 	ereport(NOTICE,
 			(errmsg("calibrating with %d pages, %d iterations",
@@ -482,7 +482,7 @@ measure(const CalibrationTask *task, Calibration *result)
 	one_page = make_table(task->tablespace, 1);
 	result->pages = table.pages;
 	result->planned_gain = planned_gain(&table);
-	result->page_factor = tablespace_factor(table.rel);
+	result->page_factor = tp_tablespace_factor(table.rel);
 
 	context = AllocSetContextCreate(CurrentMemoryContext, "calibration",
 									ALLOCSET_DEFAULT_SIZES);
@@ -737,8 +737,8 @@ temp_parallel_calibrate(PG_FUNCTION_ARGS)
 	bool		nulls[19] = {0};
 	int			n = 0;
 
-	refuse_in_worker();
-	refuse_while_workers_read("temp_parallel_calibrate()");
+	tp_refuse_in_worker();
+	tp_refuse_while_workers_read("temp_parallel_calibrate()");
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	task = task_of_arguments(fcinfo);

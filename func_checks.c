@@ -34,7 +34,7 @@
  * another one.  Message and SQLSTATE are those of InitLocalBuffers().
  */
 void
-refuse_in_worker(void)
+tp_refuse_in_worker(void)
 {
 	if (IsParallelWorker())
 		ereport(ERROR,
@@ -49,7 +49,7 @@ refuse_in_worker(void)
  * leaves that when all of them are gone.
  */
 void
-refuse_while_workers_read(const char *function)
+tp_refuse_while_workers_read(const char *function)
 {
 	/* message and SQLSTATE are those of PreventCommandIfParallelMode() */
 	if (IsInParallelMode())
@@ -92,7 +92,7 @@ check_access(Relation rel, TempTableAccess access)
  * AccessShareLock on it, and keeps that to the end of the transaction.
  */
 Oid
-temp_table_argument(FunctionCallInfo fcinfo, int argno, TempTableAccess access)
+tp_temp_table_argument(FunctionCallInfo fcinfo, int argno, TempTableAccess access)
 {
 	Oid			relid;
 	Relation	rel;

@@ -28,10 +28,10 @@ pg_flush_local_buffers(PG_FUNCTION_ARGS)
 	RelFileLocator *heaps;
 	int			nheaps;
 
-	refuse_while_workers_read("pg_flush_local_buffers()");
+	tp_refuse_while_workers_read("pg_flush_local_buffers()");
 	tp_discard_dropped_relations();
-	nheaps = session_heaps(&heaps);
-	PG_RETURN_INT64(flush_local_buffers(NULL, 0, heaps, nheaps));
+	nheaps = tp_session_heaps(&heaps);
+	PG_RETURN_INT64(tp_flush_local_buffers(NULL, 0, heaps, nheaps));
 }
 
 /*
@@ -42,8 +42,8 @@ pg_flush_local_buffers(PG_FUNCTION_ARGS)
 Datum
 pg_allocated_local_buffers(PG_FUNCTION_ARGS)
 {
-	refuse_in_worker();
-	PG_RETURN_INT32(localbuf_stats_collect()->allocated);
+	tp_refuse_in_worker();
+	PG_RETURN_INT32(tp_localbuf_stats_collect()->allocated);
 }
 
 /*
@@ -54,8 +54,8 @@ pg_allocated_local_buffers(PG_FUNCTION_ARGS)
 Datum
 pg_dirty_local_buffers(PG_FUNCTION_ARGS)
 {
-	refuse_in_worker();
-	PG_RETURN_INT32(localbuf_stats_collect()->dirtied);
+	tp_refuse_in_worker();
+	PG_RETURN_INT32(tp_localbuf_stats_collect()->dirtied);
 }
 
 /*
@@ -71,11 +71,11 @@ pg_temp_flush_cost(PG_FUNCTION_ARGS)
 	LocalBufStats *stats;
 	Oid			relid;
 
-	refuse_in_worker();
+	tp_refuse_in_worker();
 	if (PG_ARGISNULL(0))
-		PG_RETURN_FLOAT8(flush_cost_of_pool(localbuf_stats_collect()).cost);
+		PG_RETURN_FLOAT8(tp_flush_cost_of_pool(tp_localbuf_stats_collect()).cost);
 
-	relid = temp_table_argument(fcinfo, 0, MAY_READ_TABLE);
-	stats = localbuf_stats_collect();
-	PG_RETURN_FLOAT8(flush_cost_of_table(stats, relid).cost);
+	relid = tp_temp_table_argument(fcinfo, 0, MAY_READ_TABLE);
+	stats = tp_localbuf_stats_collect();
+	PG_RETURN_FLOAT8(tp_flush_cost_of_table(stats, relid).cost);
 }

@@ -173,16 +173,16 @@ pg_temp_os_cache_evict(PG_FUNCTION_ARGS)
 	Datum		values[2];
 	bool		nulls[2] = {0};
 
-	refuse_while_workers_read("pg_temp_os_cache_evict()");
-	relid = temp_table_argument(fcinfo, 0, MUST_OWN_TABLE);
+	tp_refuse_while_workers_read("pg_temp_os_cache_evict()");
+	relid = tp_temp_table_argument(fcinfo, 0, MUST_OWN_TABLE);
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
-	(void) evict_local_buffers_of_table(relid);
-	family = temp_family_open(relid);
+	(void) tp_evict_local_buffers_of_table(relid);
+	family = tp_family_open(relid);
 	foreach(lc, family)
 		evict_files_of_relation((Relation) lfirst(lc), &result);
-	temp_family_close(family);
+	tp_family_close(family);
 
 	values[0] = Int64GetDatum(result.pages);
 	values[1] = Int64GetDatum(result.still_cached);

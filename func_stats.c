@@ -21,7 +21,7 @@
 
 PG_FUNCTION_INFO_V1(temp_parallel_stats);
 
-SessionStats session_stats;
+SessionStats tp_session_stats;
 
 /*
  * temp_parallel_stats() returns record
@@ -35,16 +35,16 @@ temp_parallel_stats(PG_FUNCTION_ARGS)
 	Datum		values[6];
 	bool		nulls[6] = {0};
 
-	refuse_in_worker();
+	tp_refuse_in_worker();
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
-	values[0] = Int64GetDatum(session_stats.flushes);
-	values[1] = Int64GetDatum(session_stats.pages_flushed);
-	values[2] = Float8GetDatum(session_stats.flush_time);
-	values[3] = Int64GetDatum(session_stats.workers_launched);
-	values[4] = Int64GetDatum(session_stats.hints_dropped);
-	values[5] = Int64GetDatum(session_stats.left_to_leader);
+	values[0] = Int64GetDatum(tp_session_stats.flushes);
+	values[1] = Int64GetDatum(tp_session_stats.pages_flushed);
+	values[2] = Float8GetDatum(tp_session_stats.flush_time);
+	values[3] = Int64GetDatum(tp_session_stats.workers_launched);
+	values[4] = Int64GetDatum(tp_session_stats.hints_dropped);
+	values[5] = Int64GetDatum(tp_session_stats.left_to_leader);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
 													  values, nulls)));
 }

@@ -84,10 +84,10 @@ pg_local_buffers_pages(PG_FUNCTION_ARGS)
 	RelFileLocator last = {0};
 	bool		visible = false;
 
-	refuse_in_worker();
+	tp_refuse_in_worker();
 	InitMaterializedSRF(fcinfo, 0);
 
-	relations = session_temp_relations();
+	relations = tp_session_temp_relations();
 	for (int i = 0; i < NLocBuffer; i++)
 	{
 		BufferDesc *buf = GetLocalBufferDescriptor(i);
@@ -145,7 +145,7 @@ pg_local_buffers_summary(PG_FUNCTION_ARGS)
 	int			allocated = 0;
 	int64		usagecount = 0;
 
-	refuse_in_worker();
+	tp_refuse_in_worker();
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
@@ -157,7 +157,7 @@ pg_local_buffers_summary(PG_FUNCTION_ARGS)
 
 		if (LocalBufferBlockPointers[i] != NULL)
 			allocated++;
-		if (local_buffer_is_pinned(i))
+		if (tp_local_buffer_is_pinned(i))
 			pinned++;
 		if (!holds_page(state))
 			continue;
@@ -212,7 +212,7 @@ count_by_fork(void)
 		count->allocated++;
 		if (state & BM_DIRTY)
 			count->dirty++;
-		if (local_buffer_is_pinned(i))
+		if (tp_local_buffer_is_pinned(i))
 			count->pinned++;
 	}
 	return forks;
@@ -249,10 +249,10 @@ pg_local_buffers_relations(PG_FUNCTION_ARGS)
 	HASH_SEQ_STATUS seq;
 	ForkCount  *count;
 
-	refuse_in_worker();
+	tp_refuse_in_worker();
 	InitMaterializedSRF(fcinfo, 0);
 
-	relations = session_temp_relations();
+	relations = tp_session_temp_relations();
 	hash_seq_init(&seq, count_by_fork());
 	while ((count = hash_seq_search(&seq)) != NULL)
 	{

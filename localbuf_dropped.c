@@ -68,7 +68,7 @@ is_pinned(RelFileLocator locator)
 
 		if ((LocalBufferStateRead(buf) & BM_TAG_VALID) != 0 &&
 			memcmp(&tag, &locator, sizeof(RelFileLocator)) == 0 &&
-			local_buffer_is_pinned(i))
+			tp_local_buffer_is_pinned(i))
 			return true;
 	}
 	return false;
@@ -98,8 +98,8 @@ tp_discard_dropped_relations(void)
 									"dropped temporary tables",
 									ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(context);
-	stats = localbuf_stats_collect();
-	relations = session_temp_relations();
+	stats = tp_localbuf_stats_collect();
+	relations = tp_session_temp_relations();
 
 	hash_seq_init(&seq, stats->relations);
 	while ((count = hash_seq_search(&seq)) != NULL)

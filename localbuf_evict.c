@@ -35,7 +35,7 @@ may_be_dropped(int i)
 {
 	BufferState state = LocalBufferStateRead(GetLocalBufferDescriptor(i));
 
-	return (state & BM_DIRTY) == 0 && !local_buffer_is_pinned(i);
+	return (state & BM_DIRTY) == 0 && !tp_local_buffer_is_pinned(i);
 }
 
 /* Hide a buffer from core's loops over the pool, or show it again. */
@@ -76,7 +76,7 @@ drop_clean_pages(const RelFileLocator *locators, int nlocators,
 			continue;
 		locator = BufTagGetRelFileLocator(&buf->tag);
 		if (bsearch(&locator, locators, nlocators, sizeof(RelFileLocator),
-					compare_locators) == NULL)
+					tp_compare_locators) == NULL)
 			continue;
 		if (may_be_dropped(i))
 			result->evicted++;
@@ -107,12 +107,12 @@ drop_clean_pages(const RelFileLocator *locators, int nlocators,
  * the pool.  Sorts the locators.
  */
 LocalBufEviction
-evict_local_buffers(RelFileLocator *locators, int nlocators)
+tp_evict_local_buffers(RelFileLocator *locators, int nlocators)
 {
 	LocalBufEviction result = {0};
 
-	qsort(locators, nlocators, sizeof(RelFileLocator), compare_locators);
-	result.flushed = flush_local_buffers(locators, nlocators, NULL, 0);
+	qsort(locators, nlocators, sizeof(RelFileLocator), tp_compare_locators);
+	result.flushed = tp_flush_local_buffers(locators, nlocators, NULL, 0);
 	drop_clean_pages(locators, nlocators, &result);
 	return result;
 }
@@ -121,9 +121,9 @@ evict_local_buffers(RelFileLocator *locators, int nlocators)
  * The same for a table with its indexes and its TOAST table.
  */
 LocalBufEviction
-evict_local_buffers_of_table(Oid relid)
+tp_evict_local_buffers_of_table(Oid relid)
 {
-	List	   *family = temp_family_open(relid);
+	List	   *family = tp_family_open(relid);
 	RelFileLocator *locators = palloc(list_length(family) *
 									  sizeof(RelFileLocator));
 	int			n = 0;
@@ -132,9 +132,9 @@ evict_local_buffers_of_table(Oid relid)
 
 	foreach(lc, family)
 		locators[n++] = RelationFileLocator((Relation) lfirst(lc));
-	result = evict_local_buffers(locators, n);
+	result = tp_evict_local_buffers(locators, n);
 	pfree(locators);
-	temp_family_close(family);
+	tp_family_close(family);
 	return result;
 }
 
@@ -145,8 +145,8 @@ evict_local_buffers_of_table(Oid relid)
 static LocalBufEviction
 evict_owned_local_buffers(void)
 {
-	LocalBufStats *stats = localbuf_stats_collect();
-	HTAB	   *relations = session_temp_relations();
+	LocalBufStats *stats = tp_localbuf_stats_collect();
+	HTAB	   *relations = tp_session_temp_relations();
 	RelFileLocator *locators;
 	int			n = 0;
 	int			others = 0;
@@ -167,7 +167,7 @@ evict_owned_local_buffers(void)
 		else
 			others += count->allocated;
 	}
-	result = evict_local_buffers(locators, n);
+	result = tp_evict_local_buffers(locators, n);
 	result.skipped += others;
 	return result;
 }
@@ -185,11 +185,11 @@ pg_flush_local_buffers_relation(PG_FUNCTION_ARGS)
 	List	   *family;
 	int64		written;
 
-	refuse_while_workers_read("pg_flush_local_buffers()");
-	relid = temp_table_argument(fcinfo, 0, MAY_READ_TABLE);
-	family = temp_family_open(relid);
-	written = flush_local_buffers_of(family);
-	temp_family_close(family);
+	tp_refuse_while_workers_read("pg_flush_local_buffers()");
+	relid = tp_temp_table_argument(fcinfo, 0, MAY_READ_TABLE);
+	family = tp_family_open(relid);
+	written = tp_flush_local_buffers_of(family);
+	tp_family_close(family);
 	PG_RETURN_INT64(written);
 }
 
@@ -208,7 +208,7 @@ pg_evict_local_buffers(PG_FUNCTION_ARGS)
 	Datum		values[3];
 	bool		nulls[3] = {0};
 
-	refuse_while_workers_read("pg_evict_local_buffers()");
+	tp_refuse_while_workers_read("pg_evict_local_buffers()");
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
@@ -218,7 +218,7 @@ pg_evict_local_buffers(PG_FUNCTION_ARGS)
 		result = evict_owned_local_buffers();
 	}
 	else
-		result = evict_local_buffers_of_table(temp_table_argument(fcinfo, 0,
+		result = tp_evict_local_buffers_of_table(tp_temp_table_argument(fcinfo, 0,
 																  MUST_OWN_TABLE));
 
 	values[0] = Int32GetDatum(result.evicted);

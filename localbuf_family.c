@@ -11,7 +11,7 @@
  * They are opened without a lock: a parallel query takes no more locks than
  * the same query without this module.  The caller has a lock on the table, or
  * in a worker the leader has one: by the parser, the planner (for children),
- * AcquireExecutorLocks() (for a cached plan) or temp_table_argument().  This
+ * AcquireExecutorLocks() (for a cached plan) or tp_temp_table_argument().  This
  * keeps all that hangs on the table as well:
  *
  * - In this session nothing runs at the same time.  What a function that the
@@ -92,10 +92,10 @@ open_family(Oid relid, bool all, List *indexes)
 /*
  * Open table relid, which is locked, its indexes, its TOAST table and that
  * one's index, without a lock.  Returns a List of Relation, the table first, in
- * the current memory context; to be closed by temp_family_close().
+ * the current memory context; to be closed by tp_family_close().
  */
 List *
-temp_family_open(Oid relid)
+tp_family_open(Oid relid)
 {
 	return open_family(relid, true, NIL);
 }
@@ -105,16 +105,16 @@ temp_family_open(Oid relid)
  * List of Oid.
  */
 List *
-temp_family_open_part(Oid relid, List *indexes)
+tp_family_open_part(Oid relid, List *indexes)
 {
 	return open_family(relid, false, indexes);
 }
 
 /*
- * Close what temp_family_open() has opened.
+ * Close what tp_family_open() has opened.
  */
 void
-temp_family_close(List *family)
+tp_family_close(List *family)
 {
 	ListCell   *lc;
 

@@ -28,7 +28,7 @@
 
 /* For qsort() and bsearch(): an order of locators, no matter which. */
 int
-compare_locators(const void *a, const void *b)
+tp_compare_locators(const void *a, const void *b)
 {
 	return memcmp(a, b, sizeof(RelFileLocator));
 }
@@ -41,7 +41,7 @@ compare_buffers(const void *a, const void *b)
 	BufferDesc *right = GetLocalBufferDescriptor(*(const int *) b);
 	RelFileLocator l = BufTagGetRelFileLocator(&left->tag);
 	RelFileLocator r = BufTagGetRelFileLocator(&right->tag);
-	int			order = compare_locators(&l, &r);
+	int			order = tp_compare_locators(&l, &r);
 
 	if (order != 0)
 		return order;
@@ -66,7 +66,7 @@ follows(BufferDesc *prev, BufferDesc *next)
 	return next->tag.blockNum == prev->tag.blockNum + 1 &&
 		next->tag.blockNum % ((BlockNumber) RELSEG_SIZE) != 0 &&
 		BufTagGetForkNum(&prev->tag) == BufTagGetForkNum(&next->tag) &&
-		compare_locators(&p, &n) == 0;
+		tp_compare_locators(&p, &n) == 0;
 }
 
 /* Is locator one of nlocators, which are in ascending order? */
@@ -75,7 +75,7 @@ is_one_of(RelFileLocator locator, const RelFileLocator *locators, int nlocators)
 {
 	return nlocators > 0 &&
 		bsearch(&locator, locators, nlocators, sizeof(RelFileLocator),
-				compare_locators) != NULL;
+				tp_compare_locators) != NULL;
 }
 
 /*
@@ -96,7 +96,7 @@ write_batch(const int *buffers, int nbuffers, KnownXids *known)
 		Page		page = (Page) LocalBufferBlockPointers[buffers[i]];
 
 		if (known != NULL)
-			heap_set_hints(page, known);
+			tp_heap_set_hints(page, known);
 		PageSetChecksumInplace(page, first->tag.blockNum + i);
 		pages[i] = page;
 	}
@@ -121,11 +121,11 @@ write_batch(const int *buffers, int nbuffers, KnownXids *known)
  * Write the dirty local buffers of nlocators relations, given by their
  * locators in ascending order; of all relations if locators is NULL.  Rows of
  * heaps, nheaps of them in ascending order, get hints on the way: see
- * heap_takes_hints().  Returns the number of pages written.  Can be cancelled
+ * tp_heap_takes_hints().  Returns the number of pages written.  Can be cancelled
  * between two calls of the kernel; raises what the storage manager raises.
  */
 int64
-flush_local_buffers(const RelFileLocator *locators, int nlocators,
+tp_flush_local_buffers(const RelFileLocator *locators, int nlocators,
 					const RelFileLocator *heaps, int nheaps)
 {
 	int		   *dirty;
@@ -142,7 +142,7 @@ flush_local_buffers(const RelFileLocator *locators, int nlocators,
 		RelFileLocator locator;
 
 		if (LocalBufferBlockPointers[i] == NULL)
-			break;				/* see localbuf_stats_collect() */
+			break;				/* see tp_localbuf_stats_collect() */
 		if ((LocalBufferStateRead(buf) & BM_DIRTY) == 0)
 			continue;
 		locator = BufTagGetRelFileLocator(&buf->tag);
@@ -178,7 +178,7 @@ flush_local_buffers(const RelFileLocator *locators, int nlocators,
  * The same for a List of Relation, the heaps among which get hints.
  */
 int64
-flush_local_buffers_of(List *relations)
+tp_flush_local_buffers_of(List *relations)
 {
 	RelFileLocator *locators = palloc(list_length(relations) *
 									  sizeof(RelFileLocator));
@@ -194,12 +194,12 @@ flush_local_buffers_of(List *relations)
 		Relation	rel = lfirst(lc);
 
 		locators[n++] = RelationFileLocator(rel);
-		if (heap_takes_hints(rel))
+		if (tp_heap_takes_hints(rel))
 			heaps[nheaps++] = RelationFileLocator(rel);
 	}
-	qsort(locators, n, sizeof(RelFileLocator), compare_locators);
-	qsort(heaps, nheaps, sizeof(RelFileLocator), compare_locators);
-	written = flush_local_buffers(locators, n, heaps, nheaps);
+	qsort(locators, n, sizeof(RelFileLocator), tp_compare_locators);
+	qsort(heaps, nheaps, sizeof(RelFileLocator), tp_compare_locators);
+	written = tp_flush_local_buffers(locators, n, heaps, nheaps);
 	pfree(heaps);
 	pfree(locators);
 	return written;

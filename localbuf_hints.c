@@ -44,7 +44,7 @@ is_heap(Oid relam, char relkind)
  * has made its file is still running.
  */
 bool
-heap_takes_hints(Relation rel)
+tp_heap_takes_hints(Relation rel)
 {
 	return is_heap(rel->rd_rel->relam, rel->rd_rel->relkind) &&
 		rel->rd_createSubid == InvalidSubTransactionId &&
@@ -57,9 +57,9 @@ heap_takes_hints(Relation rel)
  * context.
  */
 int
-session_heaps(RelFileLocator **heaps)
+tp_session_heaps(RelFileLocator **heaps)
 {
-	HTAB	   *relations = session_temp_relations();
+	HTAB	   *relations = tp_session_temp_relations();
 	HASH_SEQ_STATUS seq;
 	TempRelation *relation;
 	int			n = 0;
@@ -72,7 +72,7 @@ session_heaps(RelFileLocator **heaps)
 		if (is_heap(relation->relam, relation->relkind))
 			(*heaps)[n++] = relation->locator;
 	}
-	qsort(*heaps, n, sizeof(RelFileLocator), compare_locators);
+	qsort(*heaps, n, sizeof(RelFileLocator), tp_compare_locators);
 	hash_destroy(relations);
 	return n;
 }
@@ -114,7 +114,7 @@ hint_about(TransactionId xid, KnownXid *known, uint16 committed, uint16 aborted)
  * up a transaction raises, if its status cannot be read.
  */
 void
-heap_set_hints(Page page, KnownXids *known)
+tp_heap_set_hints(Page page, KnownXids *known)
 {
 	OffsetNumber maxoff = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
 

@@ -45,7 +45,7 @@ shuffled_blocks(BlockNumber n)
  * order or in random order; return their number.
  */
 BlockNumber
-read_into_local_buffers(Relation rel, bool randomize)
+tp_read_into_local_buffers(Relation rel, bool randomize)
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
 	BlockNumber *order = NULL;
@@ -78,8 +78,8 @@ pg_read_temp_relation(PG_FUNCTION_ARGS)
 	Relation	rel;
 	BlockNumber nblocks;
 
-	refuse_while_workers_read("pg_read_temp_relation()");
-	relid = temp_table_argument(fcinfo, 0, MAY_READ_TABLE);
+	tp_refuse_while_workers_read("pg_read_temp_relation()");
+	relid = tp_temp_table_argument(fcinfo, 0, MAY_READ_TABLE);
 	if (PG_ARGISNULL(1))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
@@ -87,7 +87,7 @@ pg_read_temp_relation(PG_FUNCTION_ARGS)
 				 errhint("Pass false to read the blocks in order, true to read them in random order.")));
 
 	rel = relation_open(relid, AccessShareLock);
-	nblocks = read_into_local_buffers(rel, PG_GETARG_BOOL(1));
+	nblocks = tp_read_into_local_buffers(rel, PG_GETARG_BOOL(1));
 	relation_close(rel, AccessShareLock);
 	PG_RETURN_INT64((int64) nblocks);
 }
@@ -111,7 +111,7 @@ holds_page_of(int i, const RelFileLocator *locator)
  * buffers as dirty; return their number.
  */
 int64
-dirty_local_buffers_of(Relation rel)
+tp_dirty_local_buffers_of(Relation rel)
 {
 	int64		marked = 0;
 
@@ -147,11 +147,11 @@ pg_temp_buffers_dirty(PG_FUNCTION_ARGS)
 	Relation	rel;
 	int64		marked;
 
-	refuse_while_workers_read("pg_temp_buffers_dirty()");
-	relid = temp_table_argument(fcinfo, 0, MUST_OWN_TABLE);
+	tp_refuse_while_workers_read("pg_temp_buffers_dirty()");
+	relid = tp_temp_table_argument(fcinfo, 0, MUST_OWN_TABLE);
 
 	rel = relation_open(relid, AccessShareLock);
-	marked = dirty_local_buffers_of(rel);
+	marked = tp_dirty_local_buffers_of(rel);
 	relation_close(rel, AccessShareLock);
 	PG_RETURN_INT64(marked);
 }

@@ -94,7 +94,7 @@ set_table(TempRelation *relation, HTAB *toast_owners)
  * TempRelation by RelFileLocator, in the current memory context.
  */
 HTAB *
-session_temp_relations(void)
+tp_session_temp_relations(void)
 {
 	HTAB	   *relations = make_hash("temporary relations",
 									  sizeof(RelFileLocator),
@@ -107,7 +107,7 @@ session_temp_relations(void)
 	HASH_SEQ_STATUS seq;
 	TempRelation *relation;
 
-	if (!session_has_temp_tables())
+	if (!tp_session_has_temp_tables())
 		return relations;
 
 	pg_class = table_open(RelationRelationId, AccessShareLock);

@@ -51,7 +51,7 @@ make_counts(void)
  * at the first one without.
  */
 LocalBufStats *
-localbuf_stats_collect(void)
+tp_localbuf_stats_collect(void)
 {
 	LocalBufStats *stats = palloc0(sizeof(LocalBufStats));
 	LocalBufCount *count = NULL;
@@ -107,7 +107,7 @@ pool_has_changed(void)
  * last time.
  */
 LocalBufStats *
-localbuf_stats_for_price(void)
+tp_localbuf_stats_for_price(void)
 {
 	LocalBufStats *stats;
 	HASH_SEQ_STATUS seq;
@@ -124,7 +124,7 @@ localbuf_stats_for_price(void)
 												 ALLOCSET_SMALL_SIZES);
 		MemoryContextReset(last_context);
 		old = MemoryContextSwitchTo(last_context);
-		last_stats = localbuf_stats_collect();
+		last_stats = tp_localbuf_stats_collect();
 		MemoryContextSwitchTo(old);
 		last_usage = pgBufferUsage;
 	}
@@ -145,7 +145,7 @@ localbuf_stats_for_price(void)
  * it.
  */
 LocalBufCount *
-localbuf_stats_relation(LocalBufStats *stats, Relation rel)
+tp_localbuf_stats_relation(LocalBufStats *stats, Relation rel)
 {
 	return hash_search(stats->relations, &RelationFileLocator(rel), HASH_FIND,
 					   NULL);
@@ -157,7 +157,7 @@ localbuf_stats_relation(LocalBufStats *stats, Relation rel)
  * counts in the state word alone.
  */
 bool
-local_buffer_is_pinned(int i)
+tp_local_buffer_is_pinned(int i)
 {
 	BufferState state = LocalBufferStateRead(GetLocalBufferDescriptor(i));
 

@@ -130,7 +130,7 @@ set_charge(Cost cost)
  * finished plan, flush nodes in place.
  */
 PlannedStmt *
-planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
+tp_planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
 						bool consider_temp)
 {
 	PlannerCall call = {0};
@@ -156,7 +156,7 @@ planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
 			standard_planner(PLANNER_HOOK_PASS);
 
 		if (consider_temp && result->parallelModeNeeded)
-			place_flush_nodes(result, call.stats);
+			tp_place_flush_nodes(result, call.stats);
 	}
 	PG_FINALLY();
 	{
@@ -172,7 +172,7 @@ planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
 
 /* Is a statement being planned whose workers may read temporary tables? */
 bool
-planning_temp_tables(void)
+tp_planning_temp_tables(void)
 {
 	return current != NULL && current->consider_temp;
 }
@@ -247,7 +247,7 @@ tables_of_base_rel(PlannerInfo *root, int rti, List *relids)
 				relids = tables_of_base_rel(root, child->child_relid, relids);
 		}
 	}
-	else if (rte->rtekind == RTE_RELATION && is_session_temp_table(rte->relid))
+	else if (rte->rtekind == RTE_RELATION && tp_is_session_temp_table(rte->relid))
 		relids = list_append_unique_oid(relids, rte->relid);
 
 	if (rel->subroot != NULL)
@@ -561,10 +561,10 @@ flush_cost(List *relids, List *indexes)
 	{
 		MemoryContext old = MemoryContextSwitchTo(current->context);
 
-		current->stats = localbuf_stats_for_price();
+		current->stats = tp_localbuf_stats_for_price();
 		MemoryContextSwitchTo(old);
 	}
-	return flush_cost_of_tables(current->stats, relids, indexes).cost;
+	return tp_flush_cost_of_tables(current->stats, relids, indexes).cost;
 }
 
 /*
@@ -573,7 +573,7 @@ flush_cost(List *relids, List *indexes)
  * paths, or none that can win, the pool is not counted.
  */
 void
-charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
+tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
 {
 	Cost		cost = 0;
 
@@ -589,7 +589,7 @@ charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
  * each part: the last call sees all of them.  final is root's last relation.
  */
 void
-charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final)
+tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final)
 {
 	PlannerInfo *parent = root->parent_root;
 	List	   *relids = NIL;
@@ -618,7 +618,7 @@ genetic_join_search(int levels_needed)
  * one, next, or if it is NULL the one that core chooses.
  */
 RelOptInfo *
-next_join_search(join_search_hook_type next, PlannerInfo *root,
+tp_next_join_search(join_search_hook_type next, PlannerInfo *root,
 				 int levels_needed, List *initial_rels)
 {
 	if (next != NULL)
@@ -635,7 +635,7 @@ next_join_search(join_search_hook_type next, PlannerInfo *root,
  * by relation, and is charged with what the whole query level flushes.
  */
 RelOptInfo *
-join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
+tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 							int levels_needed, List *initial_rels)
 {
 	RelOptInfo *rel = NULL;
@@ -648,7 +648,7 @@ join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 	if (next != NULL || genetic_join_search(levels_needed) || !parallel)
 	{
 		set_charge(parallel ? flush_cost(tables_of_level(root, NIL), NIL) : 0);
-		rel = next_join_search(next, root, levels_needed, initial_rels);
+		rel = tp_next_join_search(next, root, levels_needed, initial_rels);
 	}
 	else
 	{
@@ -664,7 +664,7 @@ join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 			{
 				rel = (RelOptInfo *) lfirst(lc);
 				generate_partitionwise_join_paths(root, rel);
-				charge_gather_of_rel(root, rel);
+				tp_charge_gather_of_rel(root, rel);
 				/* the topmost one gets its Gather with its final target list */
 				if (!bms_equal(rel->relids, query_level_relids(root)))
 					generate_useful_gather_paths(root, rel, false);
@@ -679,6 +679,6 @@ join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 		root->join_rel_level = NULL;
 	}
 
-	charge_gather_of_rel(root, rel);
+	tp_charge_gather_of_rel(root, rel);
 	return rel;
 }

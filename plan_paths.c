@@ -83,7 +83,7 @@ table_may_be_parallel(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 	 * table of another access method than heap has no read-only variant.
 	 */
 	if (!rte->inh && get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP &&
-		!is_session_temp_table(rte->relid))
+		!tp_is_session_temp_table(rte->relid))
 		return false;
 
 	if (rte->tablesample != NULL &&
@@ -360,7 +360,7 @@ barred_by_temp_table(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 
 	if (!rte->inh)
 		return rte->rtekind == RTE_RELATION &&
-			is_session_temp_table(rte->relid);
+			tp_is_session_temp_table(rte->relid);
 
 	foreach(lc, live_children(root, rel->relid))
 	{
@@ -379,7 +379,7 @@ barred_by_temp_table(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
  * its own paths are there, none of them has been gathered.
  */
 void
-add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
+tp_add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
 						 RangeTblEntry *rte)
 {
 	if (!root->glob->parallelModeOK ||

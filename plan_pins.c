@@ -88,7 +88,7 @@ pins_of_node(Plan *plan, PlannedStmt *stmt)
 	switch (nodeTag(plan))
 	{
 		case T_CustomScan:
-			if (!is_temp_flush(plan))
+			if (!tp_is_flush_node(plan))
 				pins.held = PINS_UNKNOWN;
 			return pins;
 		case T_ForeignScan:
@@ -103,7 +103,7 @@ pins_of_node(Plan *plan, PlannedStmt *stmt)
 		case T_TidScan:
 		case T_TidRangeScan:
 			relid = rt_fetch(((Scan *) plan)->scanrelid, stmt->rtable)->relid;
-			if (!is_session_temp_table(relid))
+			if (!tp_is_session_temp_table(relid))
 				return pins;
 			break;
 		default:
@@ -162,7 +162,7 @@ ends_its_scans(Plan *plan)
 		default:
 			return false;
 	}
-	children = plan_children(plan);
+	children = tp_plan_children(plan);
 	foreach(lc, children)
 		result = result && ends_its_scans(lfirst(lc));
 	list_free(children);
@@ -178,7 +178,7 @@ pins_of_plan(Plan *plan, PlannedStmt *stmt)
 {
 	PlanPins	pins = pins_of_node(plan, stmt);
 	int			most = 0;
-	List	   *children = plan_children(plan);
+	List	   *children = tp_plan_children(plan);
 	ListCell   *lc;
 
 	foreach(lc, children)

@@ -30,7 +30,7 @@ max_plan_node_id(Plan *plan)
 	if (plan == NULL)
 		return 0;
 	max = plan->plan_node_id;
-	children = plan_children(plan);
+	children = tp_plan_children(plan);
 	foreach(lc, children)
 		max = Max(max, max_plan_node_id(lfirst(lc)));
 	list_free(children);
@@ -72,7 +72,7 @@ insert_flush_node(Plan *gather, const TempFlushPlan *info, int plan_node_id)
 		place = child;
 	}
 
-	flush = make_temp_flush(*place, info, plan_node_id);
+	flush = tp_make_flush_node(*place, info, plan_node_id);
 	*place = &flush->scan.plan;
 }
 
@@ -81,14 +81,14 @@ insert_flush_node(Plan *gather, const TempFlushPlan *info, int plan_node_id)
  * workers run.  NULL if there is none.
  */
 CustomScan *
-find_flush_node(Plan *top)
+tp_find_flush_node(Plan *top)
 {
 	Plan	  **place = &top;
 	Plan	  **child;
 
 	while ((child = tuple_bound_child(*place)) != NULL)
 		place = child;
-	return is_temp_flush(*place) ? (CustomScan *) *place : NULL;
+	return tp_is_flush_node(*place) ? (CustomScan *) *place : NULL;
 }
 
 /*
@@ -103,13 +103,13 @@ find_flush_node(Plan *top)
  * parallel-aware node that has no shared state works alone.
  */
 void
-place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
+tp_place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
 {
-	PlanContents all = statement_contents(stmt);
+	PlanContents all = tp_statement_contents(stmt);
 	int			last_id;
 	ListCell   *lc;
 
-	if (all.unknown && names_temp_table(stmt->rtable))
+	if (all.unknown && tp_names_temp_table(stmt->rtable))
 	{
 		stmt->parallelModeNeeded = false;
 		return;
@@ -121,20 +121,20 @@ place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
 	foreach(lc, stmt->subplans)
 		last_id = Max(last_id, max_plan_node_id(lfirst(lc)));
 
-	foreach(lc, statement_gathers(stmt))
+	foreach(lc, tp_statement_gathers(stmt))
 	{
 		Plan	   *gather = lfirst(lc);
-		PlanContents contents = plan_contents(gather->lefttree, stmt->rtable,
+		PlanContents contents = tp_plan_contents(gather->lefttree, stmt->rtable,
 											  stmt->subplans);
 		TempFlushPlan info;
 
 		if (contents.temp_tables == NIL)
 			continue;
 		if (stats == NULL)
-			stats = localbuf_stats_for_price();
+			stats = tp_localbuf_stats_for_price();
 		info.relids = contents.temp_tables;
 		info.indexes = contents.indexes;
-		info.planned = flush_cost_of_tables(stats, info.relids, info.indexes);
+		info.planned = tp_flush_cost_of_tables(stats, info.relids, info.indexes);
 		info.pins = tp_plan_pins(gather->lefttree, contents.subplans, stmt);
 		info.user_code = contents.user_code;
 		insert_flush_node(gather, &info, ++last_id);

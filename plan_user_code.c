@@ -193,7 +193,7 @@ tp_plan_node_is_user_code(Plan *node)
 			return has_user_object(((Memoize *) node)->hashOperators,
 								   ((Memoize *) node)->numKeys);
 		case T_CustomScan:
-			return !is_temp_flush(node);
+			return !tp_is_flush_node(node);
 		default:
 			return true;
 	}

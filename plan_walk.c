@@ -42,7 +42,7 @@ is_gather(Plan *plan)
  * The children of plan, in a new List.  Subplans are not among them.
  */
 List *
-plan_children(Plan *plan)
+tp_plan_children(Plan *plan)
 {
 	List	   *children = NIL;
 
@@ -80,7 +80,7 @@ gathers_of_plan(Plan *plan, List *gathers)
 		return gathers;
 	if (is_gather(plan))
 		return lappend(gathers, plan);	/* they do not nest */
-	children = plan_children(plan);
+	children = tp_plan_children(plan);
 	foreach(lc, children)
 		gathers = gathers_of_plan(lfirst(lc), gathers);
 	list_free(children);
@@ -91,7 +91,7 @@ gathers_of_plan(Plan *plan, List *gathers)
  * The Gather and Gather Merge nodes of stmt and its subplans, in a new List.
  */
 List *
-statement_gathers(PlannedStmt *stmt)
+tp_statement_gathers(PlannedStmt *stmt)
 {
 	List	   *gathers = gathers_of_plan(stmt->planTree, NIL);
 	ListCell   *lc;
@@ -140,7 +140,7 @@ add_table(Index rti, PlanSearch *search)
 	if (rti == 0)
 		return InvalidOid;
 	rte = rt_fetch(rti, search->rtable);
-	if (rte->rtekind != RTE_RELATION || !is_session_temp_table(rte->relid))
+	if (rte->rtekind != RTE_RELATION || !tp_is_session_temp_table(rte->relid))
 		return InvalidOid;
 	search->found.temp_tables =
 		list_append_unique_oid(search->found.temp_tables, rte->relid);
@@ -316,7 +316,7 @@ search_plan(Plan *plan, PlanSearch *search)
 	if (plan == NULL)
 		return;
 	search_node(plan, search);
-	children = plan_children(plan);
+	children = tp_plan_children(plan);
 	foreach(lc, children)
 		search_plan(lfirst(lc), search);
 	list_free(children);
@@ -329,7 +329,7 @@ search_plan(Plan *plan, PlanSearch *search)
  * rtable and subplans are those of the statement.
  */
 PlanContents
-plan_contents(Plan *plan, List *rtable, List *subplans)
+tp_plan_contents(Plan *plan, List *rtable, List *subplans)
 {
 	PlanSearch	search = {0};
 
@@ -343,7 +343,7 @@ plan_contents(Plan *plan, List *rtable, List *subplans)
  * The same of all that stmt runs.
  */
 PlanContents
-statement_contents(PlannedStmt *stmt)
+tp_statement_contents(PlannedStmt *stmt)
 {
 	PlanSearch	search = {0};
 	int			plan_id = 0;
@@ -367,7 +367,7 @@ statement_contents(PlannedStmt *stmt)
  * nodes known or unknown, name a temporary table of this session?
  */
 bool
-names_temp_table(List *rtable)
+tp_names_temp_table(List *rtable)
 {
 	ListCell   *lc;
 
@@ -375,7 +375,7 @@ names_temp_table(List *rtable)
 	{
 		RangeTblEntry *rte = lfirst(lc);
 
-		if (rte->rtekind == RTE_RELATION && is_session_temp_table(rte->relid))
+		if (rte->rtekind == RTE_RELATION && tp_is_session_temp_table(rte->relid))
 			return true;
 	}
 	return false;

@@ -81,7 +81,7 @@ drop_hints(Buffer buffer, bool may_be_dropped)
 
 	/* MarkLocalBufferDirty() counted it, for EXPLAIN (BUFFERS) */
 	pgBufferUsage.local_blks_dirtied--;
-	session_stats.hints_dropped++;
+	tp_session_stats.hints_dropped++;
 }
 
 /* ----------
@@ -668,7 +668,7 @@ readonly_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
  * show that t/045_torn_pages.pl can fail.
  */
 void
-readonly_heap_init(void)
+tp_readonly_heap_init(void)
 {
 	heap = GetHeapamTableAmRoutine();
 	readonly_routine = *heap;
@@ -704,7 +704,7 @@ readonly_heap_init(void)
  * callbacks outside parallel mode.
  */
 const TableAmRoutine *
-readonly_heap_routine(void)
+tp_readonly_heap_routine(void)
 {
 	return &readonly_routine;
 }

@@ -115,7 +115,7 @@ readonly_endscan(IndexScanDesc scan)
  * Static, one for each access method.
  */
 IndexAmRoutine *
-readonly_index_routine(Relation index)
+tp_readonly_index_routine(Relation index)
 {
 	MarkingAm  *am = marking_am(index);
 

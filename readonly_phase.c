@@ -63,7 +63,7 @@ readonly_attach(ReadonlyPhase *phase, Oid relid)
 
 	Assert(RelationUsesLocalBuffers(rel));
 	phase->relations = lappend(phase->relations, rel);
-	rel->rd_tableam = readonly_heap_routine();
+	rel->rd_tableam = tp_readonly_heap_routine();
 }
 
 /* Open table's indexes and give them the read-only routine, if they need it. */
@@ -76,7 +76,7 @@ readonly_attach_indexes(ReadonlyPhase *phase, Relation table)
 	foreach(lc, indexes)
 	{
 		Relation	index = tp_relation_open(lfirst_oid(lc));
-		IndexAmRoutine *routine = readonly_index_routine(index);
+		IndexAmRoutine *routine = tp_readonly_index_routine(index);
 		ReadonlyIndex *entry;
 
 		if (routine == NULL || index->rd_indam == routine)
@@ -115,7 +115,7 @@ readonly_detach(ReadonlyPhase *phase)
 	{
 		Relation	rel = lfirst(lc);
 
-		if (!table_is_readonly(RelationGetRelid(rel)))
+		if (!tp_table_is_readonly(RelationGetRelid(rel)))
 			rel->rd_tableam = GetHeapamTableAmRoutine();
 	}
 }
@@ -139,7 +139,7 @@ readonly_attach_all(ReadonlyPhase *phase, List *relids)
 
 /* Is relid in a phase now? */
 bool
-table_is_readonly(Oid relid)
+tp_table_is_readonly(Oid relid)
 {
 	for (ReadonlyPhase *phase = phases; phase != NULL; phase = phase->outer)
 	{
@@ -159,7 +159,7 @@ table_is_readonly(Oid relid)
  * InvalidOid when all of them may have been rebuilt.
  */
 void
-readonly_relcache_callback(Datum arg, Oid relid)
+tp_readonly_relcache_callback(Datum arg, Oid relid)
 {
 	/*
 	 * A session that is terminated within a phase leaves it without
@@ -179,7 +179,7 @@ readonly_relcache_callback(Datum arg, Oid relid)
 			Relation	rel = lfirst(lc);
 
 			if (relid == InvalidOid || RelationGetRelid(rel) == relid)
-				rel->rd_tableam = readonly_heap_routine();
+				rel->rd_tableam = tp_readonly_heap_routine();
 		}
 	}
 }
@@ -201,7 +201,7 @@ flushed_tables(List *flush_nodes)
 		Plan	   *plan = ((CustomScanState *) lfirst(lc))->ss.ps.plan;
 
 		relids = list_concat_unique_oid(relids,
-										temp_flush_plan((CustomScan *) plan).relids);
+										tp_flush_plan((CustomScan *) plan).relids);
 	}
 	return relids;
 }
@@ -328,7 +328,7 @@ run_without_workers(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
  * as that of a function in a SQL statement does.
  */
 void
-run_with_readonly_tables(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+tp_run_with_readonly_tables(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 {
 	MemoryContext context;
 	MemoryContext old;
@@ -373,7 +373,7 @@ run_with_readonly_tables(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
  * worker's statement.  Returns the open relations.
  */
 List *
-readonly_begin_in_worker(List *relids)
+tp_readonly_begin_in_worker(List *relids)
 {
 	Assert(IsParallelWorker() && phases == NULL);
 	worker_phase.outer = NULL;
@@ -388,7 +388,7 @@ readonly_begin_in_worker(List *relids)
  * where there is nothing to do.
  */
 void
-readonly_end_in_worker(List *relations)
+tp_readonly_end_in_worker(List *relations)
 {
 	ListCell   *lc;
 

@@ -38,10 +38,10 @@
 PG_MODULE_MAGIC;
 
 /* settings */
-bool		temp_parallel_enabled = true;
-double		write_temp_page_cost = 1.30;
-double		buffer_scan_cost = 0.01;
-int			worker_temp_buffers = 1024;
+bool		tp_enabled = true;
+double		tp_write_temp_page_cost = 1.30;
+double		tp_buffer_scan_cost = 0.01;
+int			tp_worker_temp_buffers = 1024;
 
 static planner_hook_type prev_planner = NULL;
 static set_rel_pathlist_hook_type prev_set_rel_pathlist = NULL;
@@ -58,7 +58,7 @@ void		_PG_init(void);
  * hook, and for most sessions the last.
  */
 bool
-session_has_temp_tables(void)
+tp_session_has_temp_tables(void)
 {
 	Oid			namespace;
 	Oid			toast_namespace;
@@ -72,7 +72,7 @@ session_has_temp_tables(void)
  * heap as its access method?  False for a relation that does not exist.
  */
 bool
-is_session_temp_table(Oid relid)
+tp_is_session_temp_table(Oid relid)
 {
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
 	Form_pg_class form;
@@ -99,23 +99,23 @@ run_planner(PLANNER_HOOK_ARGS)
 	bool		consider_temp;
 
 	if (IsParallelWorker())
-		worker_refuse_query(parse);
+		tp_worker_refuse_query(parse);
 
 	/*
 	 * The server's tests expect plans as if there were no workers with
 	 * "regress", which makes EXPLAIN hide the Gather, but not the flush node
 	 * below it.
 	 */
-	consider_temp = temp_parallel_enabled &&
-		session_has_temp_tables() &&
+	consider_temp = tp_enabled &&
+		tp_session_has_temp_tables() &&
 		debug_parallel_query != DEBUG_PARALLEL_REGRESS &&
 		(cursorOptions & CURSOR_OPT_PARALLEL_OK) != 0 &&
 		max_parallel_workers_per_gather > 0 &&
 		!IsParallelWorker();
 
 	/* inside another call this one must not see that one's charge */
-	if (consider_temp || planning_temp_tables())
-		return planner_with_flush_cost(prev_planner, PLANNER_HOOK_PASS,
+	if (consider_temp || tp_planning_temp_tables())
+		return tp_planner_with_flush_cost(prev_planner, PLANNER_HOOK_PASS,
 									   consider_temp);
 	if (prev_planner)
 		return prev_planner(PLANNER_HOOK_PASS);
@@ -143,10 +143,10 @@ temp_parallel_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
 							   RangeTblEntry *rte)
 {
 	/* children's turn comes with their topmost parent's */
-	if (rel->reloptkind == RELOPT_BASEREL && planning_temp_tables())
+	if (rel->reloptkind == RELOPT_BASEREL && tp_planning_temp_tables())
 	{
-		add_worker_visible_paths(root, rel, rti, rte);
-		charge_gather_of_rel(root, rel);
+		tp_add_worker_visible_paths(root, rel, rti, rte);
+		tp_charge_gather_of_rel(root, rel);
 	}
 	if (prev_set_rel_pathlist)
 		prev_set_rel_pathlist(root, rel, rti, rte);
@@ -156,10 +156,10 @@ static RelOptInfo *
 temp_parallel_join_search(PlannerInfo *root, int levels_needed,
 						  List *initial_rels)
 {
-	if (planning_temp_tables())
-		return join_search_with_flush_cost(prev_join_search, root,
+	if (tp_planning_temp_tables())
+		return tp_join_search_with_flush_cost(prev_join_search, root,
 										   levels_needed, initial_rels);
-	return next_join_search(prev_join_search, root, levels_needed,
+	return tp_next_join_search(prev_join_search, root, levels_needed,
 							initial_rels);
 }
 
@@ -171,8 +171,8 @@ temp_parallel_create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 	if (prev_create_upper_paths)
 		prev_create_upper_paths(root, stage, input_rel, output_rel, extra);
 	if (stage == UPPERREL_FINAL && output_rel->partial_pathlist != NIL &&
-		planning_temp_tables())
-		charge_gather_of_setop(root, output_rel);
+		tp_planning_temp_tables())
+		tp_charge_gather_of_setop(root, output_rel);
 }
 
 /* ----------
@@ -211,8 +211,8 @@ temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 {
 	if (IsParallelWorker())
 	{
-		worker_refuse_statement(queryDesc->plannedstmt->rtable);
-		temp_flush_enter_worker(queryDesc);
+		tp_worker_refuse_statement(queryDesc->plannedstmt->rtable);
+		tp_flush_enter_worker(queryDesc);
 		start_executor(queryDesc, eflags);
 		tp_flush_check_worker(queryDesc);
 		return;
@@ -222,7 +222,7 @@ temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 		tp_discard_after_missing_file();
 	if (queryDesc->plannedstmt->parallelModeNeeded &&
 		(eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
-		session_has_temp_tables())
+		tp_session_has_temp_tables())
 		start_parallel_executor(queryDesc, eflags);
 	else
 		start_executor(queryDesc, eflags);
@@ -234,8 +234,8 @@ run_executor(EXECUTOR_RUN_ARGS)
 	if (IsParallelWorker())
 		tp_flush_run_in_worker(prev_ExecutorRun, EXECUTOR_RUN_PASS);
 	else if (queryDesc->plannedstmt->parallelModeNeeded &&
-			 session_has_temp_tables())
-		run_with_readonly_tables(prev_ExecutorRun, EXECUTOR_RUN_PASS);
+			 tp_session_has_temp_tables())
+		tp_run_with_readonly_tables(prev_ExecutorRun, EXECUTOR_RUN_PASS);
 	else if (prev_ExecutorRun)
 		prev_ExecutorRun(EXECUTOR_RUN_PASS);
 	else
@@ -277,7 +277,7 @@ temp_parallel_ProcessUtility(PROCESS_UTILITY_ARGS)
 static void
 temp_parallel_relcache_callback(Datum arg, Oid relid)
 {
-	readonly_relcache_callback(arg, relid);
+	tp_readonly_relcache_callback(arg, relid);
 	tp_refuse_again(relid);
 }
 
@@ -291,28 +291,28 @@ define_settings(void)
 	DefineCustomBoolVariable("temp_parallel.enabled",
 							 "Enables parallel query over temporary tables.",
 							 NULL,
-							 &temp_parallel_enabled,
+							 &tp_enabled,
 							 true,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 	DefineCustomRealVariable("temp_parallel.write_temp_page_cost",
 							 "Sets the planner's estimate of the cost of writing a dirty local buffer.",
 							 "On the scale of seq_page_cost.",
-							 &write_temp_page_cost,
+							 &tp_write_temp_page_cost,
 							 1.30, 0, DBL_MAX,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 	DefineCustomRealVariable("temp_parallel.buffer_scan_cost",
 							 "Sets the planner's estimate of the cost of looking at a local buffer for a dirty page.",
 							 "On the scale of seq_page_cost.",
-							 &buffer_scan_cost,
+							 &tp_buffer_scan_cost,
 							 0.01, 0, DBL_MAX,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("temp_parallel.worker_temp_buffers",
 							"Sets the number of temporary buffers used by each parallel worker.",
 							"A worker whose plan may have more pages pinned at once gets more, up to the session's \"temp_buffers\".",
-							&worker_temp_buffers,
+							&tp_worker_temp_buffers,
 							1024, 100, INT_MAX / 2,
 							PGC_USERSET, GUC_UNIT_BLOCKS | GUC_EXPLAIN,
 							NULL, NULL, NULL);
@@ -323,8 +323,8 @@ void
 _PG_init(void)
 {
 	define_settings();
-	temp_flush_register();
-	readonly_heap_init();
+	tp_flush_register();
+	tp_readonly_heap_init();
 	CacheRegisterRelcacheCallback(temp_parallel_relcache_callback, (Datum) 0);
 
 	prev_planner = planner_hook;
