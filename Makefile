@@ -4,10 +4,15 @@
 
 MODULE_big = temp_parallel
 OBJS = \
+	exec_check.o \
 	exec_flush.o \
+	exec_hint.o \
+	exec_run.o \
 	exec_second_look.o \
 	exec_sent_values.o \
 	exec_worker.o \
+	exec_worker_pool.o \
+	exec_worker_refuse.o \
 	exec_worker_relations.o \
 	flush_cost.o \
 	func_calibrate.o \
@@ -24,6 +29,7 @@ OBJS = \
 	localbuf_read.o \
 	localbuf_relations.o \
 	localbuf_stats.o \
+	plan_flush_node.o \
 	plan_gather_cost.o \
 	plan_paths.o \
 	plan_pins.o \
@@ -33,6 +39,8 @@ OBJS = \
 	readonly_heap.o \
 	readonly_index.o \
 	readonly_phase.o \
+	session.o \
+	settings.o \
 	temp_parallel.o
 
 EXTENSION = temp_parallel

@@ -14,22 +14,19 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
-#include "executor/executor.h"
-#include "executor/nodeCustom.h"
-#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "nodes/pg_list.h"
-#include "nodes/value.h"
 #include "portability/instr_time.h"
-#include "utils/builtins.h"
 #include "utils/lsyscache.h"
+
+#include "exec.h"
+#include "readonly.h"
 
 typedef struct TempFlushState
 {
 	CustomScanState css;
-	TempFlushPlan plan;
+	FlushPlan	plan;
 	PlanState  *gather;			/* in the leader: the node that launches */
 	bool		skipped;		/* the second look left it to the leader */
 	bool		launched;		/* a launch that is not counted yet */
@@ -51,23 +48,13 @@ static void temp_flush_initialize_worker(CustomScanState *css, shm_toc *toc,
 static void temp_flush_explain(CustomScanState *css, List *ancestors,
 							   ExplainState *es);
 
-/* What the leader tells workers at each launch; in dynamic shared memory. */
-typedef struct TempFlushShared
-{
-	int64		tuples_needed;	/* of the Gather, see ExecSetTupleBound() */
-} TempFlushShared;
-
-/* in a worker: relations made read-only, and what the leader has told */
-static List *worker_relations = NIL;
-static TempFlushShared *worker_shared = NULL;
-
 static const CustomScanMethods plan_methods = {
-	.CustomName = "TempFlush",
+	.CustomName = FLUSH_NODE_NAME,
 	.CreateCustomScanState = temp_flush_create_state,
 };
 
 static const CustomExecMethods exec_methods = {
-	.CustomName = "TempFlush",
+	.CustomName = FLUSH_NODE_NAME,
 	.BeginCustomScan = temp_flush_begin,
 	.ExecCustomScan = temp_flush_exec,
 	.EndCustomScan = temp_flush_end,
@@ -81,100 +68,9 @@ static const CustomExecMethods exec_methods = {
 
 /* Workers find the node's methods by its name. */
 void
-tp_flush_register(void)
+tp_register_flush_node(void)
 {
 	RegisterCustomScanMethods(&plan_methods);
-}
-
-/* ----------
- * The plan node
- * ----------
- */
-
-/* A target list that takes each column of tlist from varno. */
-static List *
-pass_through_tlist(List *tlist, int varno)
-{
-	List	   *result = NIL;
-	ListCell   *lc;
-
-	foreach(lc, tlist)
-	{
-		TargetEntry *tle = flatCopyTargetEntry(lfirst(lc));
-
-		tle->expr = (Expr *) makeVarFromTargetEntry(varno, lfirst(lc));
-		result = lappend(result, tle);
-	}
-	return result;
-}
-
-/*
- * A flush node above child, for the tables of info.  References are set as
- * set_customscan_references() would: the node's columns come from its scan
- * tuple, and that one's from the child.
- */
-CustomScan *
-tp_make_flush_node(Plan *child, const TempFlushPlan *info, int plan_node_id)
-{
-	CustomScan *cscan = makeNode(CustomScan);
-	Plan	   *plan = &cscan->scan.plan;
-
-	plan->startup_cost = child->startup_cost + info->planned.cost;
-	plan->total_cost = child->total_cost + info->planned.cost;
-	plan->plan_rows = child->plan_rows;
-	plan->plan_width = child->plan_width;
-	plan->parallel_aware = true;	/* or the callbacks below Gather are not
-									 * called */
-	plan->parallel_safe = true;
-	plan->plan_node_id = plan_node_id;
-	plan->targetlist = pass_through_tlist(child->targetlist, INDEX_VAR);
-	plan->lefttree = child;
-	plan->extParam = bms_copy(child->extParam);
-	plan->allParam = bms_copy(child->allParam);
-	set_disabled_nodes(cscan, child);
-
-	cscan->custom_scan_tlist = pass_through_tlist(child->targetlist, OUTER_VAR);
-
-	/*
-	 * A worker gets all this as text, in which a Float without a fraction
-	 * would come back as an Integer: hence a String for the cost.
-	 */
-	cscan->custom_private =
-		list_make5(info->relids,
-				   info->indexes,
-				   makeInteger(info->planned.dirtied),
-				   makeInteger(info->planned.allocated),
-				   makeString(psprintf("%.17g", info->planned.cost)));
-	cscan->custom_private = lappend(cscan->custom_private,
-									makeInteger(info->pins));
-	cscan->custom_private = lappend(cscan->custom_private,
-									makeInteger(info->user_code));
-	cscan->methods = &plan_methods;
-	return cscan;
-}
-
-bool
-tp_is_flush_node(Plan *plan)
-{
-	return IsA(plan, CustomScan) &&
-		((CustomScan *) plan)->methods == &plan_methods;
-}
-
-/* What tp_make_flush_node() was given. */
-TempFlushPlan
-tp_flush_plan(CustomScan *cscan)
-{
-	TempFlushPlan info;
-
-	info.relids = (List *) linitial(cscan->custom_private);
-	info.indexes = (List *) lsecond(cscan->custom_private);
-	info.planned.dirtied = intVal(lthird(cscan->custom_private));
-	info.planned.allocated = intVal(lfourth(cscan->custom_private));
-	info.planned.cost = strtod(strVal(list_nth(cscan->custom_private, 4)),
-							   NULL);
-	info.pins = intVal(list_nth(cscan->custom_private, 5));
-	info.user_code = intVal(list_nth(cscan->custom_private, 6)) != 0;
-	return info;
 }
 
 /* ----------
@@ -252,9 +148,8 @@ static void
 temp_flush_end(CustomScanState *css)
 {
 	ExecEndNode(outerPlanState(css));
-	tp_readonly_end_in_worker(worker_relations);
-	worker_relations = NIL;
-	tp_release_other_relations();
+	if (IsParallelWorker())
+		tp_worker_end();
 }
 
 /* ----------
@@ -262,89 +157,47 @@ temp_flush_end(CustomScanState *css)
  * ----------
  */
 
-/*
- * Cross-check plan_walk.c: whatever temporary table or index the running plan
- * has open below Gather must be among those to flush.  A worker would read the
- * rest from files that nobody has written.
- */
-static bool
-check_all_found(PlanState *ps, TempFlushPlan *plan)
-{
-	Relation	rel = NULL;
-	Relation	index = NULL;
-
-	switch (nodeTag(ps))
-	{
-		case T_IndexScanState:
-			index = ((IndexScanState *) ps)->iss_RelationDesc;
-			rel = ((ScanState *) ps)->ss_currentRelation;
-			break;
-		case T_IndexOnlyScanState:
-			index = ((IndexOnlyScanState *) ps)->ioss_RelationDesc;
-			rel = ((ScanState *) ps)->ss_currentRelation;
-			break;
-		case T_BitmapIndexScanState:
-			index = ((BitmapIndexScanState *) ps)->biss_RelationDesc;
-			break;
-		case T_SeqScanState:
-		case T_SampleScanState:
-		case T_BitmapHeapScanState:
-		case T_TidScanState:
-		case T_TidRangeScanState:
-		case T_CustomScanState:
-			rel = ((ScanState *) ps)->ss_currentRelation;
-			break;
-		default:
-			break;
-	}
-	if (rel != NULL && RelationUsesLocalBuffers(rel) &&
-		!list_member_oid(plan->relids, RelationGetRelid(rel)))
-		elog(ERROR, "temporary table \"%s\" below Gather was not planned to be flushed",
-			 RelationGetRelationName(rel));
-	if (index != NULL && RelationUsesLocalBuffers(index) &&
-		!list_member_oid(plan->indexes, RelationGetRelid(index)))
-		elog(ERROR, "index \"%s\" of a temporary table below Gather was not planned to be flushed",
-			 RelationGetRelationName(index));
-
-	return planstate_tree_walker(ps, check_all_found, plan);
-}
-
 typedef struct NodeSearch
 {
 	PlanState  *gather;			/* the nearest one above */
-	List	   *nodes;			/* found so far */
+	List	   *gathers;		/* found so far */
+	List	   *flush_nodes;	/* the same */
 } NodeSearch;
 
 static bool
-search_flush_nodes(PlanState *ps, NodeSearch *search)
+search_nodes(PlanState *ps, NodeSearch *search)
 {
 	PlanState  *gather = search->gather;
 
+	/* a subplan can be run by more than one expression, hence "unique" */
 	if (IsA(ps, GatherState) || IsA(ps, GatherMergeState))
+	{
 		search->gather = ps;
+		search->gathers = list_append_unique_ptr(search->gathers, ps);
+	}
 	else if (tp_is_flush_node(ps->plan))
 	{
 		((TempFlushState *) ps)->gather = search->gather;
-		/* a subplan can be run by more than one expression */
-		search->nodes = list_append_unique_ptr(search->nodes, ps);
+		search->flush_nodes = list_append_unique_ptr(search->flush_nodes, ps);
 	}
-	(void) planstate_tree_walker(ps, search_flush_nodes, search);
+	(void) planstate_tree_walker(ps, search_nodes, search);
 	search->gather = gather;
 	return false;
 }
 
 /*
- * The flush nodes, each of which now knows its Gather, of a plan that is about to
- * run: a List of CustomScanState in the current memory context, made only if
- * there are any.
+ * Find the Gather and Gather Merge nodes of a plan that is about to run, and its
+ * flush nodes, each of which learns which of the former it belongs to.  root is the
+ * plan's topmost node.  Both are Lists of PlanState in the current memory context,
+ * which is not used if the plan has none.
  */
-List *
-tp_find_flush_nodes(PlanState *root)
+void
+tp_find_parallel_nodes(PlanState *root, List **gathers, List **flush_nodes)
 {
 	NodeSearch	search = {0};
 	ListCell   *lc;
 
-	(void) search_flush_nodes(root, &search);
+	(void) search_nodes(root, &search);
 
 	/*
 	 * A subplan need not be linked into the tree yet: ExecWorkTableScan()
@@ -353,9 +206,19 @@ tp_find_flush_nodes(PlanState *root)
 	foreach(lc, root->state->es_subplanstates)
 	{
 		if (lfirst(lc) != NULL)
-			(void) search_flush_nodes(lfirst(lc), &search);
+			(void) search_nodes(lfirst(lc), &search);
 	}
-	return search.nodes;
+	*gathers = search.gathers;
+	*flush_nodes = search.flush_nodes;
+}
+
+/*
+ * What flush_node was planned to flush; decoded once, when its state was created.
+ */
+const FlushPlan *
+tp_flush_node_plan(CustomScanState *flush_node)
+{
+	return &((TempFlushState *) flush_node)->plan;
 }
 
 /*
@@ -388,7 +251,7 @@ tp_count_launched_workers(List *flush_nodes)
 static Size
 temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 {
-	return sizeof(TempFlushShared);
+	return sizeof(FlushShared);
 }
 
 /*
@@ -399,7 +262,7 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 						 void *coordinate)
 {
 	TempFlushState *state = (TempFlushState *) css;
-	TempFlushShared *shared = coordinate;
+	FlushShared *shared = coordinate;
 	List	   *relations = NIL;
 	instr_time	start;
 	instr_time	elapsed;
@@ -408,7 +271,7 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 
 	if (state->gather == NULL)
 		elog(ERROR, "flush node does not know its Gather");
-	(void) check_all_found(&css->ss.ps, &state->plan);
+	tp_check_flushed(&css->ss.ps, &state->plan);
 	if (state->launched)
 	{
 		count_launched_workers(state);
@@ -426,8 +289,8 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 			elog(ERROR, "temporary table \"%s\" is about to be read by workers but is not read-only",
 				 get_rel_name(lfirst_oid(lc)));
 		relations = list_concat(relations,
-								tp_family_open_part(lfirst_oid(lc),
-													  state->plan.indexes));
+								tp_family_open(lfirst_oid(lc),
+											   state->plan.indexes));
 	}
 	written = tp_flush_local_buffers_of(relations);
 	tp_family_close(relations);
@@ -443,109 +306,11 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	tp_session_stats.flush_time += INSTR_TIME_GET_MILLISEC(elapsed);
 }
 
-/*
- * A worker is sent every subplan of the statement that is parallel safe, and
- * initializes them all, also those that only the leader runs.  Take these out,
- * as the server does with unsafe ones: the tables that they read are not
- * flushed, and some index access methods read a page of the index when a scan
- * is initialized.  stmt is the worker's own copy.
- *
- * An unknown node may run any of them, so that all stay.  No temporary table is
- * in that statement, or the leader would have launched no workers for it (see
- * tp_place_flush_nodes()).
- */
-static void
-leave_out_other_subplans(PlannedStmt *stmt)
-{
-	PlanContents own = tp_plan_contents(stmt->planTree, stmt->rtable,
-									 stmt->subplans);
-	int			plan_id = 0;
-	ListCell   *lc;
-
-	if (own.unknown)
-		return;
-	foreach(lc, stmt->subplans)
-	{
-		if (!bms_is_member(++plan_id, own.subplans))
-			lfirst(lc) = NULL;
-	}
-}
-
-/*
- * In a worker, before its plan is initialized: BRIN, SP-GiST and bloom read a
- * page of their index as soon as a scan begins, and subplans begin theirs
- * before the plan that has the node.
- */
-void
-tp_flush_enter_worker(QueryDesc *queryDesc)
-{
-	PlannedStmt *stmt = queryDesc->plannedstmt;
-	CustomScan *flush;
-	TempFlushPlan plan;
-
-	Assert(IsParallelWorker());
-
-	/* a statement that a function runs has another destination */
-	if (queryDesc->dest->mydest != DestTupleQueue)
-		return;
-	if (tp_session_has_temp_tables())
-		leave_out_other_subplans(stmt);
-	flush = tp_find_flush_node(stmt->planTree);
-	if (flush == NULL)
-		return;
-	plan = tp_flush_plan(flush);
-	worker_relations = tp_readonly_begin_in_worker(plan.relids);
-	tp_worker_open_local_buffers(linitial(worker_relations), plan.pins);
-	if (plan.user_code)
-		tp_refuse_other_relations(plan.relids, plan.indexes);
-}
-
-/*
- * In a worker, when its plan has been initialized: check that it reads nothing
- * but what the flush node lists.
- */
-void
-tp_flush_check_worker(QueryDesc *queryDesc)
-{
-	CustomScan *flush;
-	TempFlushPlan plan;
-
-	Assert(IsParallelWorker());
-	if (queryDesc->dest->mydest != DestTupleQueue || worker_relations == NIL)
-		return;
-	flush = tp_find_flush_node(queryDesc->plannedstmt->planTree);
-	plan = tp_flush_plan(flush);
-	(void) check_all_found(queryDesc->planstate, &plan);
-}
-
 static void
 temp_flush_initialize_worker(CustomScanState *css, shm_toc *toc,
 							 void *coordinate)
 {
-	/* tp_flush_enter_worker() has been here */
-	Assert(worker_relations != NIL);
-	worker_shared = coordinate;
-}
-
-/*
- * In a worker: run the executor.
- *
- * When workers are launched again, ExecParallelReinitialize() leaves their tuple
- * bound at that of the first launch.  With another LIMIT or OFFSET a worker then
- * returns too few rows, over permanent tables too.  Here the bound is that of this
- * launch.
- */
-void
-tp_flush_run_in_worker(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
-{
-	Assert(IsParallelWorker());
-	if (queryDesc->dest->mydest == DestTupleQueue && worker_shared != NULL)
-	{
-		tp_check_sent_values(queryDesc);
-		ExecSetTupleBound(worker_shared->tuples_needed, queryDesc->planstate);
-		count = Max(worker_shared->tuples_needed, 0);	/* 0 stands for all */
-	}
-	tp_run_with_hint(next, EXECUTOR_RUN_PASS);
+	tp_worker_attach(coordinate);
 }
 
 /* ----------

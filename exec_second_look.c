@@ -19,14 +19,13 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
-#include "nodes/pg_list.h"
-#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
-#include "utils/lsyscache.h"
 #include "utils/spccache.h"
+
+#include "exec.h"
 
 /* How many processes share the rows: get_parallel_divisor() of costsize.c. */
 static double
@@ -111,11 +110,11 @@ tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes)
 
 	foreach(lc, flush_nodes)
 	{
-		CustomScanState *node = lfirst(lc);
-		TempFlushPlan info = tp_flush_plan((CustomScan *) node->ss.ps.plan);
+		const FlushPlan *plan = tp_flush_node_plan(lfirst(lc));
 
-		planned_flush += info.planned.cost;
-		flush += tp_flush_cost_of_tables(stats, info.relids, info.indexes).cost;
+		planned_flush += plan->planned.cost;
+		flush += tp_flush_cost_of_tables(stats, plan->relids,
+										 plan->indexes).cost;
 	}
 	if (flush <= planned_flush)
 		return false;

@@ -25,21 +25,19 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
 #include "access/detoast.h"
 #include "access/genam.h"
 #include "access/htup_details.h"
-#include "executor/execdesc.h"
-#include "executor/executor.h"
 #include "lib/ilist.h"
-#include "nodes/params.h"
-#include "nodes/pg_list.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
+
+#include "exec.h"
 
 /* What is known of an external parameter. */
 typedef struct InlineParam
@@ -384,27 +382,26 @@ inline_initplan_outputs(EState *estate, Bitmapset *params)
 }
 
 /*
- * In the leader, when the executor has been started for a statement that may
- * launch workers: the same for the outputs of InitPlans.  A value is detoasted
- * when its InitPlan is evaluated; that raises what detoasting raises.  What this
- * allocates and changes belongs to the executor's state, and goes with it.
+ * In the leader, before the executor runs: the same for the outputs of the InitPlans
+ * that gathers, a List of GatherState and GatherMergeState, send to workers.  A
+ * value is detoasted when its InitPlan is evaluated; that raises what detoasting
+ * raises.  What this allocates and changes belongs to the executor's state, and is
+ * freed with it.
  */
 void
-tp_inline_initplans(QueryDesc *queryDesc)
+tp_inline_initplans(EState *estate, List *gathers)
 {
-	List	   *gathers = tp_statement_gathers(queryDesc->plannedstmt);
 	ListCell   *lc;
 
 	Assert(!IsParallelWorker());
 	foreach(lc, gathers)
 	{
-		Plan	   *gather = lfirst(lc);
+		Plan	   *gather = ((PlanState *) lfirst(lc))->plan;
 
-		inline_initplan_outputs(queryDesc->estate, IsA(gather, Gather) ?
+		inline_initplan_outputs(estate, IsA(gather, Gather) ?
 								((Gather *) gather)->initParam :
 								((GatherMerge *) gather)->initParam);
 	}
-	list_free(gathers);
 }
 
 /* ----------

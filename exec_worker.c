@@ -1,206 +1,152 @@
 /*-------------------------------------------------------------------------
  *
  * exec_worker.c
- *	  A parallel worker's entrance to local buffers.
+ *	  What a worker does before and while it runs its part of a plan.
  *
- * Core keeps workers away from temporary tables with one check, in
- * InitLocalBuffers(), when a process touches its first local buffer.  A worker
- * below a flush node is let past it, once.  From then on nothing of core's
- * would stop it from reading any temporary table, flushed or not, so that a
- * statement which starts in a worker gets core's error from here; for other ways
- * to a table see exec_worker_relations.c.
+ * Before its plan is initialized, a worker with a flush node in its plan makes the
+ * node's tables read-only and gets local buffers; all that ends with the node.
+ * Before the plan runs, the worker checks what it reads and what it was sent.
  *
- * The invariant: a worker without a flush node in its plan has no local
- * buffers, and in a worker with one no statement but the node's own reads a
- * temporary table.
+ * The invariant: a worker that has local buffers reads only the temporary tables
+ * and indexes that its flush node lists.
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
-#include "catalog/namespace.h"
-#include "catalog/pg_class.h"
-#include "miscadmin.h"
-#include "nodes/nodeFuncs.h"
-#include "nodes/parsenodes.h"
-#include "nodes/pg_list.h"
-#include "utils/guc.h"
-#include "utils/lsyscache.h"
+#include "exec.h"
+#include "readonly.h"
+
+/* the flush node's lists; valid while phase_begun */
+static FlushPlan flushed;
+static ReadonlyPhase phase;
+static bool phase_begun = false;
+
+/* what the leader has told at the launch; NULL if the plan has no flush node */
+static FlushShared *shared = NULL;
 
 /*
- * As error context: the worker has its number back before anything is sent to
- * the leader.  InitLocalBuffers() ends the process when there is no memory for
- * the pool, and what ends a process does not come by PG_FINALLY().
+ * Is queryDesc what the leader has sent?  A statement that a function runs in the
+ * worker has another destination.
  */
-static void
-give_number_back(void *arg)
+static bool
+is_sent_by_leader(QueryDesc *queryDesc)
 {
-	ParallelWorkerNumber = *(int *) arg;
+	return queryDesc->dest->mydest == DestTupleQueue;
 }
 
-/* ----------
- * The pool and the setting temp_buffers
+/*
+ * A worker is sent every subplan of the statement that is parallel safe, and
+ * initializes them all, also those that only the leader runs.  Remove these, as
+ * the server does with unsafe ones: the tables that they read are not flushed,
+ * and some index access methods read a page of the index when a scan is
+ * initialized.  stmt is the worker's own copy.
  *
- * The server takes num_temp_buffers, the variable behind the setting, both for
- * the size of the pool when it is made and for the number of local buffers that
- * may be pinned later on.  So in a worker that variable is the size of the pool,
- * and the setting, with its check, gets a variable of its own.
- * ----------
+ * An unknown node may run any of them, so that all stay.  No temporary table is
+ * in that statement, or the leader would have launched no workers for it (see
+ * tp_place_flush_nodes()).
  */
-
-/* temp_buffers, as the leader has it */
-static int	session_temp_buffers;
-
-/* As check_temp_buffers(): the session has used temporary tables. */
-static bool
-check_session_temp_buffers(int *newval, void **extra, GucSource source)
-{
-	if (source != PGC_S_TEST && *newval != session_temp_buffers)
-	{
-		GUC_check_errdetail("\"temp_buffers\" cannot be changed after any temporary tables have been accessed in the session.");
-		return false;
-	}
-	return true;
-}
-
-/* For the rest of the worker's life. */
 static void
-separate_setting_from_pool(void)
+remove_other_subplans(PlannedStmt *stmt)
 {
-	struct config_int *setting = find_int_setting("temp_buffers");
-
-	Assert(setting->variable == &num_temp_buffers);
-	session_temp_buffers = num_temp_buffers;
-	setting->variable = &session_temp_buffers;
-	setting->check_hook = check_session_temp_buffers;
-}
-
-/*
- * Make the worker's pool of local buffers.  rel is any of the tables that it
- * is going to read; nothing of it is read yet.  The pool has
- * temp_parallel.worker_temp_buffers, or more if the plan may have more pinned;
- * but not for that more than the session's own pool, in which the leader runs the
- * same plan.
- */
-void
-tp_worker_open_local_buffers(Relation rel, int pins)
-{
-	int			worker_number = ParallelWorkerNumber;
-	ErrorContextCallback context;
-
-	Assert(IsParallelWorker());
-	if (NLocBuffer > 0)
-		return;
-
-	separate_setting_from_pool();
-	num_temp_buffers = Max(tp_worker_temp_buffers,
-						   Min(pins, session_temp_buffers));
-	context.callback = give_number_back;
-	context.arg = &worker_number;
-	context.previous = error_context_stack;
-	error_context_stack = &context;
-	PG_TRY();
-	{
-		ParallelWorkerNumber = -1;	/* what InitLocalBuffers() looks at */
-		(void) PrefetchBuffer(rel, MAIN_FORKNUM, 0);
-	}
-	PG_FINALLY();
-	{
-		ParallelWorkerNumber = worker_number;
-	}
-	PG_END_TRY();
-	error_context_stack = context.previous;
-
-	if (NLocBuffer == 0)
-		elog(ERROR, "could not initialize local buffers in a parallel worker");
-}
-
-/* ----------
- * Statements that start in a worker
- * ----------
- */
-
-static bool
-is_temp_storage(RangeTblEntry *rte)
-{
-	return rte->rtekind == RTE_RELATION &&
-		RELKIND_HAS_STORAGE(rte->relkind) &&
-		get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP;
-}
-
-static void
-refuse(void)
-{
-	/* message and SQLSTATE of InitLocalBuffers() */
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
-			 errmsg("cannot access temporary tables during a parallel operation")));
-}
-
-/*
- * Refuse a statement with range table rtable if it starts in a worker that has
- * local buffers and reads a temporary table.
- */
-void
-tp_worker_refuse_statement(List *rtable)
-{
+	PlanContents own = tp_plan_contents(stmt->planTree, stmt->rtable,
+										stmt->subplans);
+	int			plan_id = 0;
 	ListCell   *lc;
 
-	Assert(IsParallelWorker());
-	if (NLocBuffer == 0)
+	if (own.unknown)
 		return;
-	foreach(lc, rtable)
+	foreach(lc, stmt->subplans)
 	{
-		if (is_temp_storage((RangeTblEntry *) lfirst(lc)))
-			refuse();
+		if (!bms_is_member(++plan_id, own.subplans))
+			lfirst(lc) = NULL;
 	}
 }
 
-static bool
-refuse_query_walker(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, RangeTblEntry))
-	{
-		if (is_temp_storage((RangeTblEntry *) node))
-			refuse();
-		return false;
-	}
-	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, refuse_query_walker, context,
-								 QTW_EXAMINE_RTES_BEFORE);
-	return expression_tree_walker(node, refuse_query_walker, context);
-}
-
 /*
- * The same for a query that is about to be planned: the planner, too, reads
- * tables (see get_actual_variable_range()).
+ * Before the worker's plan is initialized, which is early enough: BRIN, SP-GiST
+ * and bloom read a page of their index as soon as a scan begins, and subplans are
+ * initialized before the plan that has the node.
  */
 void
-tp_worker_refuse_query(Query *query)
+tp_worker_begin(QueryDesc *queryDesc)
 {
-	Assert(IsParallelWorker());
-	if (NLocBuffer > 0)
-		(void) refuse_query_walker((Node *) query, NULL);
-}
-
-/*
- * The same for a utility command.  COPY TO reads a table without planning
- * anything; the others that may run in parallel mode read tables by statements of
- * their own, or not at all.
- */
-void
-tp_worker_refuse_utility(Node *statement)
-{
-	Oid			relid;
+	PlannedStmt *stmt = queryDesc->plannedstmt;
+	CustomScan *flush;
 
 	Assert(IsParallelWorker());
-	if (NLocBuffer == 0 || !IsA(statement, CopyStmt) ||
-		((CopyStmt *) statement)->relation == NULL)
+	if (!is_sent_by_leader(queryDesc))
 		return;
-	relid = RangeVarGetRelid(((CopyStmt *) statement)->relation, NoLock, true);
-	if (OidIsValid(relid) &&
-		get_rel_persistence(relid) == RELPERSISTENCE_TEMP)
-		refuse();
+	if (tp_session_has_temp_tables())
+		remove_other_subplans(stmt);
+	flush = tp_find_flush_node(stmt->planTree);
+	if (flush == NULL)
+		return;
+
+	flushed = tp_flush_plan(flush);
+	tp_readonly_begin(&phase);
+	phase_begun = true;
+	tp_readonly_attach_tables(&phase, flushed.relids);
+	tp_worker_open_local_buffers(linitial(phase.relations), flushed.pins);
+	if (flushed.user_code)
+		tp_refuse_other_relations(flushed.relids, flushed.indexes);
+}
+
+/*
+ * When the worker's plan has been initialized: check that it reads nothing but
+ * what the flush node lists.
+ */
+void
+tp_worker_check(QueryDesc *queryDesc)
+{
+	Assert(IsParallelWorker());
+	if (is_sent_by_leader(queryDesc) && phase_begun)
+		tp_check_flushed(queryDesc->planstate, &flushed);
+}
+
+/*
+ * The flush node of the worker's plan has found what the leader has told.
+ */
+void
+tp_worker_attach(FlushShared *from_leader)
+{
+	Assert(phase_begun);
+	shared = from_leader;
+}
+
+/*
+ * Run the executor in a worker; next is the hook of another module, or NULL.
+ *
+ * When workers are launched again, ExecParallelReinitialize() leaves their tuple
+ * bound at that of the first launch.  With another LIMIT or OFFSET a worker then
+ * returns too few rows, over permanent tables too.  Here the bound is that of this
+ * launch.
+ */
+void
+tp_worker_run(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+{
+	Assert(IsParallelWorker());
+	if (is_sent_by_leader(queryDesc) && shared != NULL)
+	{
+		tp_check_sent_values(queryDesc);
+		ExecSetTupleBound(shared->tuples_needed, queryDesc->planstate);
+		count = Max(shared->tuples_needed, 0);	/* 0 stands for all */
+	}
+	tp_run_with_hint(next, EXECUTOR_RUN_PASS);
+}
+
+/*
+ * End of the flush node, and so of all scans, in a worker.  After an error the
+ * process exits.
+ */
+void
+tp_worker_end(void)
+{
+	Assert(IsParallelWorker());
+	if (!phase_begun)
+		return;
+	phase_begun = false;
+	tp_readonly_end(&phase);
+	tp_readonly_close(&phase);
+	tp_release_other_relations();
 }

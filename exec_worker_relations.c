@@ -28,7 +28,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
 #include "access/genam.h"
 #include "access/htup_details.h"
@@ -39,10 +39,11 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_depend.h"
 #include "catalog/pg_namespace.h"
-#include "nodes/pg_list.h"
 #include "storage/ipc.h"
 #include "utils/fmgroids.h"
 #include "utils/memutils.h"
+
+#include "exec.h"
 
 /* open and marked; allocated in the worker's transaction */
 static List *refused = NIL;

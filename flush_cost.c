@@ -17,11 +17,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
-#include "nodes/pg_list.h"
 #include "optimizer/optimizer.h"
 #include "utils/spccache.h"
+
+#include "localbuf.h"
 
 /*
  * How much dearer a page of rel is than one in a tablespace that says
@@ -58,33 +59,9 @@ add_writes(FlushCost *cost, LocalBufStats *stats, List *relations)
 	}
 }
 
-/* Add the search of the pool for dirty pages to cost. */
-static void
-add_scan(FlushCost *cost, LocalBufStats *stats)
-{
-	cost->allocated = stats->allocated;
-	cost->cost += tp_buffer_scan_cost * stats->allocated;
-}
-
-/*
- * What a flush of table relid, which is locked, with all its indexes would cost
- * by stats.
- */
-FlushCost
-tp_flush_cost_of_table(LocalBufStats *stats, Oid relid)
-{
-	FlushCost	result = {0};
-	List	   *family = tp_family_open(relid);
-
-	add_writes(&result, stats, family);
-	tp_family_close(family);
-	add_scan(&result, stats);
-	return result;
-}
-
 /*
  * What a flush of the tables relids, a List of Oid without duplicates, would
- * cost by stats, if of their indexes those in indexes are read.  The tables are
+ * cost by stats, with those of their indexes that are in indexes.  The tables are
  * locked.
  */
 FlushCost
@@ -98,12 +75,13 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 
 	foreach(lc, relids)
 	{
-		List	   *family = tp_family_open_part(lfirst_oid(lc), indexes);
+		List	   *family = tp_family_open(lfirst_oid(lc), indexes);
 
 		add_writes(&result, stats, family);
 		tp_family_close(family);
 	}
-	add_scan(&result, stats);
+	result.allocated = stats->allocated;
+	result.cost += tp_buffer_scan_cost * stats->allocated;
 	return result;
 }
 

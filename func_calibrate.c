@@ -27,7 +27,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
 #include <math.h>
 
@@ -37,10 +37,8 @@
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "executor/spi.h"
-#include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "nodes/pg_list.h"
 #include "optimizer/cost.h"
 #include "portability/instr_time.h"
 #include "utils/builtins.h"
@@ -50,6 +48,9 @@
 #include "utils/plancache.h"
 #include "utils/resowner.h"
 #include "utils/timestamp.h"
+
+#include "func.h"
+#include "plan.h"
 
 PG_FUNCTION_INFO_V1(temp_parallel_calibrate);
 
@@ -473,7 +474,7 @@ measure(const CalibrationTask *task, Calibration *result)
 	set_locally("parallel_tuple_cost", "0");
 
 	/* none of the session's own pages is to be written in timed steps */
-	(void) tp_flush_local_buffers(NULL, 0, NULL, 0);
+	(void) tp_flush_all_local_buffers();
 
 	ereport(NOTICE,
 			(errmsg("calibrating with %d pages, %d iterations",

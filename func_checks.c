@@ -18,16 +18,16 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
 #include "access/relation.h"
 #include "access/xact.h"
 #include "catalog/pg_class.h"
-#include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
-#include "utils/rel.h"
+
+#include "func.h"
 
 /*
  * For functions that look at the caller's pool: not in a worker, whose pool is

@@ -1,38 +1,26 @@
 /*-------------------------------------------------------------------------
  *
  * func_localbuf.c
- *	  SQL functions about the session's own local buffers.
+ *	  SQL functions that count, flush, read, dirty and evict local buffers.
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
-#include "fmgr.h"
-#include "nodes/pg_list.h"
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "funcapi.h"
 
-PG_FUNCTION_INFO_V1(pg_flush_local_buffers);
+#include "func.h"
+
 PG_FUNCTION_INFO_V1(pg_allocated_local_buffers);
 PG_FUNCTION_INFO_V1(pg_dirty_local_buffers);
 PG_FUNCTION_INFO_V1(pg_temp_flush_cost);
-
-/*
- * pg_flush_local_buffers() returns bigint
- *
- * Write all dirty local buffers; return the number of pages written.  Not
- * while workers may be reading the files.  Those of tables that another session
- * has dropped are discarded.
- */
-Datum
-pg_flush_local_buffers(PG_FUNCTION_ARGS)
-{
-	RelFileLocator *heaps;
-	int			nheaps;
-
-	tp_refuse_while_workers_read("pg_flush_local_buffers()");
-	tp_discard_dropped_relations();
-	nheaps = tp_session_heaps(&heaps);
-	PG_RETURN_INT64(tp_flush_local_buffers(NULL, 0, heaps, nheaps));
-}
+PG_FUNCTION_INFO_V1(pg_flush_local_buffers);
+PG_FUNCTION_INFO_V1(pg_flush_local_buffers_relation);
+PG_FUNCTION_INFO_V1(pg_read_temp_relation);
+PG_FUNCTION_INFO_V1(pg_temp_buffers_dirty);
+PG_FUNCTION_INFO_V1(pg_evict_local_buffers);
 
 /*
  * pg_allocated_local_buffers() returns integer
@@ -77,5 +65,127 @@ pg_temp_flush_cost(PG_FUNCTION_ARGS)
 
 	relid = tp_temp_table_argument(fcinfo, 0, MAY_READ_TABLE);
 	stats = tp_localbuf_stats_collect();
-	PG_RETURN_FLOAT8(tp_flush_cost_of_table(stats, relid).cost);
+	PG_RETURN_FLOAT8(tp_flush_cost_of_tables(stats, list_make1_oid(relid),
+											 tp_table_indexes(relid)).cost);
+}
+
+/*
+ * pg_flush_local_buffers() returns bigint
+ *
+ * Write all dirty local buffers; return the number of pages written.  Not while
+ * workers may be reading the files.  Those of tables that another session has
+ * dropped are discarded.
+ */
+Datum
+pg_flush_local_buffers(PG_FUNCTION_ARGS)
+{
+	tp_refuse_while_workers_read("pg_flush_local_buffers()");
+	tp_discard_dropped_relations();
+	PG_RETURN_INT64(tp_flush_all_local_buffers());
+}
+
+/*
+ * pg_flush_local_buffers(relation regclass) returns bigint
+ *
+ * Write the dirty pages of a temporary table, its indexes and its TOAST table;
+ * return their number.
+ */
+Datum
+pg_flush_local_buffers_relation(PG_FUNCTION_ARGS)
+{
+	Oid			relid;
+	List	   *family;
+	int64		written;
+
+	tp_refuse_while_workers_read("pg_flush_local_buffers()");
+	relid = tp_temp_table_argument(fcinfo, 0, MAY_READ_TABLE);
+	family = tp_family_open(relid, tp_table_indexes(relid));
+	written = tp_flush_local_buffers_of(family);
+	tp_family_close(family);
+	PG_RETURN_INT64(written);
+}
+
+/*
+ * pg_read_temp_relation(relation regclass, randomize boolean) returns bigint
+ *
+ * Read all blocks of a temporary table's main fork into local buffers, in
+ * order or in random order; return their number.  A table that is larger than
+ * the pool pushes its own first pages out again.
+ */
+Datum
+pg_read_temp_relation(PG_FUNCTION_ARGS)
+{
+	Oid			relid;
+	Relation	rel;
+	BlockNumber nblocks;
+
+	tp_refuse_while_workers_read("pg_read_temp_relation()");
+	relid = tp_temp_table_argument(fcinfo, 0, MAY_READ_TABLE);
+	if (PG_ARGISNULL(1))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("randomize cannot be null"),
+				 errhint("Pass false to read the blocks in order, true to read them in random order.")));
+
+	rel = relation_open(relid, AccessShareLock);
+	nblocks = tp_read_into_local_buffers(rel, PG_GETARG_BOOL(1));
+	relation_close(rel, AccessShareLock);
+	PG_RETURN_INT64((int64) nblocks);
+}
+
+/*
+ * pg_temp_buffers_dirty(relation regclass) returns bigint
+ *
+ * Mark every page of a temporary table that is in local buffers as dirty; return
+ * their number.  Its indexes and its TOAST table stay as they are.
+ */
+Datum
+pg_temp_buffers_dirty(PG_FUNCTION_ARGS)
+{
+	Oid			relid;
+	Relation	rel;
+	int64		marked;
+
+	tp_refuse_while_workers_read("pg_temp_buffers_dirty()");
+	relid = tp_temp_table_argument(fcinfo, 0, MUST_OWN_TABLE);
+
+	rel = relation_open(relid, AccessShareLock);
+	marked = tp_dirty_local_buffers_of(rel);
+	relation_close(rel, AccessShareLock);
+	PG_RETURN_INT64(marked);
+}
+
+/*
+ * pg_evict_local_buffers(relation regclass default null) returns record
+ *
+ * Write the dirty pages of a temporary table, its indexes and its TOAST table,
+ * or of all that the caller owns, and take all pages that are not pinned out
+ * of the pool.
+ */
+Datum
+pg_evict_local_buffers(PG_FUNCTION_ARGS)
+{
+	TupleDesc	tupdesc;
+	LocalBufEviction result;
+	Datum		values[3];
+	bool		nulls[3] = {0};
+
+	tp_refuse_while_workers_read("pg_evict_local_buffers()");
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+
+	if (PG_ARGISNULL(0))
+	{
+		tp_discard_dropped_relations();
+		result = tp_evict_owned_local_buffers();
+	}
+	else
+		result = tp_evict_local_buffers_of_table(tp_temp_table_argument(fcinfo, 0,
+																  MUST_OWN_TABLE));
+
+	values[0] = Int32GetDatum(result.evicted);
+	values[1] = Int32GetDatum(result.flushed);
+	values[2] = Int32GetDatum(result.skipped);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
+													  values, nulls)));
 }

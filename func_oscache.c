@@ -18,7 +18,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -28,11 +28,11 @@
 #endif
 
 #include "access/htup_details.h"
-#include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "nodes/pg_list.h"
 #include "storage/fd.h"
+
+#include "func.h"
 
 PG_FUNCTION_INFO_V1(pg_temp_os_cache_evict);
 
@@ -179,7 +179,7 @@ pg_temp_os_cache_evict(PG_FUNCTION_ARGS)
 		elog(ERROR, "return type must be a row type");
 
 	(void) tp_evict_local_buffers_of_table(relid);
-	family = tp_family_open(relid);
+	family = tp_family_open(relid, tp_table_indexes(relid));
 	foreach(lc, family)
 		evict_files_of_relation((Relation) lfirst(lc), &result);
 	tp_family_close(family);

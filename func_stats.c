@@ -1,27 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * func_stats.c
- *	  What this session's parallel queries over temporary tables have cost.
- *
- * Plain counters of one process, each added to at the one place where the
- * thing happens: before a launch of workers, before the next one or at the end of
- * the run, when a dirty mark is taken back, when the second look decides.  They
- * count what happened, whether or not the statement failed or the transaction was
- * rolled back.
- *
- * Workers do not count: their counters go with them.
+ *	  SQL function that shows the session's counters.
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
 #include "access/htup_details.h"
-#include "fmgr.h"
 #include "funcapi.h"
 
-PG_FUNCTION_INFO_V1(temp_parallel_stats);
+#include "func.h"
 
-SessionStats tp_session_stats;
+PG_FUNCTION_INFO_V1(temp_parallel_stats);
 
 /*
  * temp_parallel_stats() returns record

@@ -14,17 +14,17 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "common/relpath.h"
-#include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/hsearch.h"
+
+#include "func.h"
 
 PG_FUNCTION_INFO_V1(pg_local_buffers_pages);
 PG_FUNCTION_INFO_V1(pg_local_buffers_summary);

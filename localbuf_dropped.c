@@ -21,11 +21,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
 #include "access/xact.h"
-#include "utils/hsearch.h"
 #include "utils/memutils.h"
+
+#include "localbuf.h"
 
 /* Has a statement failed for want of a file since the pool was looked through? */
 bool		tp_file_was_missing = false;

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * localbuf_evict.c
- *	  SQL functions that write temporary tables out, or out of the pool.
+ *	  Evict the pages of temporary tables from the pool.
  *
  * The lookup table of local buffers is private to core's localbuf.c, and only
  * core may take a page out of the pool, or the table would be left with an
@@ -16,18 +16,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
-#include "access/htup_details.h"
-#include "fmgr.h"
-#include "funcapi.h"
 #include "miscadmin.h"
-#include "nodes/pg_list.h"
 #include "utils/acl.h"
-#include "utils/hsearch.h"
 
-PG_FUNCTION_INFO_V1(pg_flush_local_buffers_relation);
-PG_FUNCTION_INFO_V1(pg_evict_local_buffers);
+#include "localbuf.h"
 
 /* Is the page in buffer i of the pool one that may be dropped? */
 static bool
@@ -112,7 +106,7 @@ tp_evict_local_buffers(RelFileLocator *locators, int nlocators)
 	LocalBufEviction result = {0};
 
 	qsort(locators, nlocators, sizeof(RelFileLocator), tp_compare_locators);
-	result.flushed = tp_flush_local_buffers(locators, nlocators, NULL, 0);
+	result.flushed = tp_flush_without_hints(locators, nlocators);
 	drop_clean_pages(locators, nlocators, &result);
 	return result;
 }
@@ -123,7 +117,7 @@ tp_evict_local_buffers(RelFileLocator *locators, int nlocators)
 LocalBufEviction
 tp_evict_local_buffers_of_table(Oid relid)
 {
-	List	   *family = tp_family_open(relid);
+	List	   *family = tp_family_open(relid, tp_table_indexes(relid));
 	RelFileLocator *locators = palloc(list_length(family) *
 									  sizeof(RelFileLocator));
 	int			n = 0;
@@ -142,8 +136,8 @@ tp_evict_local_buffers_of_table(Oid relid)
  * The same for all temporary relations that the caller owns.  What the pool
  * holds of others stays, and is counted as skipped.
  */
-static LocalBufEviction
-evict_owned_local_buffers(void)
+LocalBufEviction
+tp_evict_owned_local_buffers(void)
 {
 	LocalBufStats *stats = tp_localbuf_stats_collect();
 	HTAB	   *relations = tp_session_temp_relations();
@@ -170,60 +164,4 @@ evict_owned_local_buffers(void)
 	result = tp_evict_local_buffers(locators, n);
 	result.skipped += others;
 	return result;
-}
-
-/*
- * pg_flush_local_buffers(relation regclass) returns bigint
- *
- * Write the dirty pages of a temporary table, its indexes and its TOAST table;
- * return their number.
- */
-Datum
-pg_flush_local_buffers_relation(PG_FUNCTION_ARGS)
-{
-	Oid			relid;
-	List	   *family;
-	int64		written;
-
-	tp_refuse_while_workers_read("pg_flush_local_buffers()");
-	relid = tp_temp_table_argument(fcinfo, 0, MAY_READ_TABLE);
-	family = tp_family_open(relid);
-	written = tp_flush_local_buffers_of(family);
-	tp_family_close(family);
-	PG_RETURN_INT64(written);
-}
-
-/*
- * pg_evict_local_buffers(relation regclass default null) returns record
- *
- * Write the dirty pages of a temporary table, its indexes and its TOAST table,
- * or of all that the caller owns, and take all pages that are not pinned out
- * of the pool.
- */
-Datum
-pg_evict_local_buffers(PG_FUNCTION_ARGS)
-{
-	TupleDesc	tupdesc;
-	LocalBufEviction result;
-	Datum		values[3];
-	bool		nulls[3] = {0};
-
-	tp_refuse_while_workers_read("pg_evict_local_buffers()");
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-
-	if (PG_ARGISNULL(0))
-	{
-		tp_discard_dropped_relations();
-		result = evict_owned_local_buffers();
-	}
-	else
-		result = tp_evict_local_buffers_of_table(tp_temp_table_argument(fcinfo, 0,
-																  MUST_OWN_TABLE));
-
-	values[0] = Int32GetDatum(result.evicted);
-	values[1] = Int32GetDatum(result.flushed);
-	values[2] = Int32GetDatum(result.skipped);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
-													  values, nulls)));
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * localbuf_family.c
- *	  A temporary table with all that hangs on it.
+ *	  A temporary table and its indexes, TOAST table and TOAST index.
  *
  * A worker that scans a table may read its heap, its TOAST table and that
  * table's index, and those of its own indexes that the plan scans, each with all
@@ -32,12 +32,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
-#include "access/genam.h"
-#include "catalog/pg_class.h"
-#include "nodes/pg_list.h"
 #include "utils/relcache.h"
+
+#include "localbuf.h"
 
 /*
  * Open relation relid, a table that is locked or what hangs on one, without
@@ -55,63 +54,60 @@ tp_relation_open(Oid relid)
 }
 
 /*
- * Append rel's indexes, all or those in wanted, to family, opened.
+ * The OIDs of the indexes of table relid, which is locked, in a new List.
  */
+List *
+tp_table_indexes(Oid relid)
+{
+	Relation	table = tp_relation_open(relid);
+	List	   *indexes = RelationGetIndexList(table);
+
+	RelationClose(table);
+	return indexes;
+}
+
+/* Append those of rel's indexes that are in wanted, opened, to family. */
 static List *
-append_indexes(List *family, Relation rel, bool all, List *wanted)
+append_indexes(List *family, Relation rel, List *wanted)
 {
 	List	   *indexes = RelationGetIndexList(rel);
 	ListCell   *lc;
 
 	foreach(lc, indexes)
 	{
-		if (all || list_member_oid(wanted, lfirst_oid(lc)))
+		if (list_member_oid(wanted, lfirst_oid(lc)))
 			family = lappend(family, tp_relation_open(lfirst_oid(lc)));
 	}
 	list_free(indexes);
 	return family;
 }
 
-static List *
-open_family(Oid relid, bool all, List *indexes)
+/*
+ * Open table relid, which is locked, those of its indexes that are in indexes, a
+ * List of Oid, its TOAST table and the index of that, without a lock.  Returns a
+ * List of Relation, the table first, in the current memory context; to be closed by
+ * tp_family_close().
+ */
+List *
+tp_family_open(Oid relid, List *indexes)
 {
 	Relation	table = tp_relation_open(relid);
-	List	   *family = list_make1(table);
+	Oid			toastrelid = table->rd_rel->reltoastrelid;
+	List	   *family = append_indexes(list_make1(table), table, indexes);
 
-	family = append_indexes(family, table, all, indexes);
-	if (OidIsValid(table->rd_rel->reltoastrelid))
+	if (OidIsValid(toastrelid))
 	{
-		Relation	toast = tp_relation_open(table->rd_rel->reltoastrelid);
+		Relation	toast = tp_relation_open(toastrelid);
+		List	   *toast_indexes = RelationGetIndexList(toast);
 
-		family = lappend(family, toast);
-		family = append_indexes(family, toast, true, NIL);
+		family = append_indexes(lappend(family, toast), toast, toast_indexes);
+		list_free(toast_indexes);
 	}
 	return family;
 }
 
 /*
- * Open table relid, which is locked, its indexes, its TOAST table and that
- * one's index, without a lock.  Returns a List of Relation, the table first, in
- * the current memory context; to be closed by tp_family_close().
- */
-List *
-tp_family_open(Oid relid)
-{
-	return open_family(relid, true, NIL);
-}
-
-/*
- * The same without those of the table's own indexes that are not in indexes, a
- * List of Oid.
- */
-List *
-tp_family_open_part(Oid relid, List *indexes)
-{
-	return open_family(relid, false, indexes);
-}
-
-/*
- * Close what tp_family_open() has opened.
+ * Close what tp_family_open() has opened, and free the List.
  */
 void
 tp_family_close(List *family)

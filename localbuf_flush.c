@@ -15,23 +15,17 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
 #include "executor/instrument.h"
 #include "miscadmin.h"
-#include "nodes/pg_list.h"
 #include "storage/bufpage.h"
 #include "utils/memutils.h"
 
+#include "localbuf.h"
+
 /* Blocks to write with one call: 128 kB, the server's io_combine_limit. */
 #define FLUSH_BATCH		16
-
-/* For qsort() and bsearch(): an order of locators, no matter which. */
-int
-tp_compare_locators(const void *a, const void *b)
-{
-	return memcmp(a, b, sizeof(RelFileLocator));
-}
 
 /* By relation, fork and block. */
 static int
@@ -80,10 +74,11 @@ is_one_of(RelFileLocator locator, const RelFileLocator *locators, int nlocators)
 
 /*
  * Write nbuffers dirty local buffers with consecutive blocks of one file, and
- * mark them clean.  Their rows get hints if known is not NULL.
+ * mark them clean.  Their rows get hints first if set_hints; known is what has been
+ * found out about transactions.
  */
 static void
-write_batch(const int *buffers, int nbuffers, KnownXids *known)
+write_batch(const int *buffers, int nbuffers, bool set_hints, KnownXids *known)
 {
 	BufferDesc *first = GetLocalBufferDescriptor(buffers[0]);
 	SMgrRelation reln = smgropen(BufTagGetRelFileLocator(&first->tag),
@@ -95,7 +90,7 @@ write_batch(const int *buffers, int nbuffers, KnownXids *known)
 	{
 		Page		page = (Page) LocalBufferBlockPointers[buffers[i]];
 
-		if (known != NULL)
+		if (set_hints)
 			tp_heap_set_hints(page, known);
 		PageSetChecksumInplace(page, first->tag.blockNum + i);
 		pages[i] = page;
@@ -117,45 +112,43 @@ write_batch(const int *buffers, int nbuffers, KnownXids *known)
 	}
 }
 
-/*
- * Write the dirty local buffers of nlocators relations, given by their
- * locators in ascending order; of all relations if locators is NULL.  Rows of
- * heaps, nheaps of them in ascending order, get hints on the way: see
- * tp_heap_takes_hints().  Returns the number of pages written.  Can be cancelled
- * between two calls of the kernel; raises what the storage manager raises.
- */
-int64
-tp_flush_local_buffers(const RelFileLocator *locators, int nlocators,
-					const RelFileLocator *heaps, int nheaps)
+/* Room for the numbers of all local buffers. */
+static int *
+make_buffer_list(void)
 {
-	int		   *dirty;
-	int			ndirty = 0;
+	return palloc_extended(Max((Size) NLocBuffer, 1) * sizeof(int),
+						   MCXT_ALLOC_HUGE);
+}
+
+/* Is buffer i of the pool dirty?  Sets *locator to its page's relation if so. */
+static bool
+is_dirty(int i, RelFileLocator *locator)
+{
+	BufferDesc *buf = GetLocalBufferDescriptor(i);
+
+	if ((LocalBufferStateRead(buf) & BM_DIRTY) == 0)
+		return false;
+	*locator = BufTagGetRelFileLocator(&buf->tag);
+	return true;
+}
+
+/*
+ * Write ndirty dirty local buffers, whose numbers are in dirty, in the order of
+ * their files.  Rows of heaps, nheaps of them in ascending order, get hints on the
+ * way: see tp_heap_takes_hints().  Can be cancelled between two calls of the
+ * kernel; raises what the storage manager raises.
+ */
+static void
+write_buffers(int *dirty, int ndirty, const RelFileLocator *heaps, int nheaps)
+{
 	KnownXids	known = {0};
-
-	if (NLocBuffer == 0)
-		return 0;
-
-	dirty = palloc_extended((Size) NLocBuffer * sizeof(int), MCXT_ALLOC_HUGE);
-	for (int i = 0; i < NLocBuffer; i++)
-	{
-		BufferDesc *buf = GetLocalBufferDescriptor(i);
-		RelFileLocator locator;
-
-		if (LocalBufferBlockPointers[i] == NULL)
-			break;				/* see tp_localbuf_stats_collect() */
-		if ((LocalBufferStateRead(buf) & BM_DIRTY) == 0)
-			continue;
-		locator = BufTagGetRelFileLocator(&buf->tag);
-		if (locators == NULL || is_one_of(locator, locators, nlocators))
-			dirty[ndirty++] = i;
-	}
 
 	qsort(dirty, ndirty, sizeof(int), compare_buffers);
 
 	for (int i = 0, n; i < ndirty; i += n)
 	{
 		BufferDesc *first = GetLocalBufferDescriptor(dirty[i]);
-		bool		heap;
+		bool		set_hints;
 
 		CHECK_FOR_INTERRUPTS();
 
@@ -165,25 +158,69 @@ tp_flush_local_buffers(const RelFileLocator *locators, int nlocators,
 						 GetLocalBufferDescriptor(dirty[i + n])))
 				break;
 		}
-		heap = BufTagGetForkNum(&first->tag) == MAIN_FORKNUM &&
+		set_hints = BufTagGetForkNum(&first->tag) == MAIN_FORKNUM &&
 			is_one_of(BufTagGetRelFileLocator(&first->tag), heaps, nheaps);
-		write_batch(dirty + i, n, heap ? &known : NULL);
+		write_batch(dirty + i, n, set_hints, &known);
 	}
+}
 
+/*
+ * Write the dirty local buffers of nlocators relations, given by their locators in
+ * ascending order, with hints for those in heaps.  Returns the number of pages
+ * written.  A buffer without storage ends the pool, see tp_localbuf_stats_collect().
+ */
+static int64
+flush_relations(const RelFileLocator *locators, int nlocators,
+				const RelFileLocator *heaps, int nheaps)
+{
+	int		   *dirty = make_buffer_list();
+	int			ndirty = 0;
+	RelFileLocator locator;
+
+	for (int i = 0; i < NLocBuffer && LocalBufferBlockPointers[i] != NULL; i++)
+	{
+		if (is_dirty(i, &locator) && is_one_of(locator, locators, nlocators))
+			dirty[ndirty++] = i;
+	}
+	write_buffers(dirty, ndirty, heaps, nheaps);
 	pfree(dirty);
 	return ndirty;
 }
 
 /*
- * The same for a List of Relation, the heaps among which get hints.
+ * Write all dirty local buffers, with hints in the session's heaps.  Returns the
+ * number of pages written.
+ */
+int64
+tp_flush_all_local_buffers(void)
+{
+	int		   *dirty = make_buffer_list();
+	int			ndirty = 0;
+	RelFileLocator locator;
+	RelFileLocator *heaps;
+	int			nheaps = tp_session_heaps(&heaps);
+
+	for (int i = 0; i < NLocBuffer && LocalBufferBlockPointers[i] != NULL; i++)
+	{
+		if (is_dirty(i, &locator))
+			dirty[ndirty++] = i;
+	}
+	write_buffers(dirty, ndirty, heaps, nheaps);
+	pfree(heaps);
+	pfree(dirty);
+	return ndirty;
+}
+
+/*
+ * Write the dirty local buffers of relations, a List of Relation, with hints in
+ * the heaps among them.  Returns the number of pages written.
  */
 int64
 tp_flush_local_buffers_of(List *relations)
 {
-	RelFileLocator *locators = palloc(list_length(relations) *
-									  sizeof(RelFileLocator));
-	RelFileLocator *heaps = palloc(list_length(relations) *
-								   sizeof(RelFileLocator));
+	int			length = list_length(relations);
+	RelFileLocator *locators = palloc(length * sizeof(RelFileLocator));
+	RelFileLocator *heaps = palloc(length * sizeof(RelFileLocator));
 	int			n = 0;
 	int			nheaps = 0;
 	int64		written;
@@ -199,8 +236,19 @@ tp_flush_local_buffers_of(List *relations)
 	}
 	qsort(locators, n, sizeof(RelFileLocator), tp_compare_locators);
 	qsort(heaps, nheaps, sizeof(RelFileLocator), tp_compare_locators);
-	written = tp_flush_local_buffers(locators, n, heaps, nheaps);
+	written = flush_relations(locators, n, heaps, nheaps);
 	pfree(heaps);
 	pfree(locators);
 	return written;
+}
+
+/*
+ * Write the dirty local buffers of nlocators relations, given by their locators in
+ * ascending order, as they are: for pages that are not read again soon.  Returns
+ * the number of pages written.
+ */
+int64
+tp_flush_without_hints(const RelFileLocator *locators, int nlocators)
+{
+	return flush_relations(locators, nlocators, NULL, 0);
 }

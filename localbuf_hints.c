@@ -19,24 +19,15 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
 #include "access/htup_details.h"
 #include "access/transam.h"
 #include "access/xact.h"
-#include "catalog/pg_am.h"
-#include "catalog/pg_class.h"
 #include "storage/bufpage.h"
 #include "storage/procarray.h"
-#include "utils/hsearch.h"
 
-/* Is it a table, or a TOAST table, of the access method heap? */
-static bool
-is_heap(Oid relam, char relkind)
-{
-	return relam == HEAP_TABLE_AM_OID &&
-		(relkind == RELKIND_RELATION || relkind == RELKIND_TOASTVALUE);
-}
+#include "localbuf.h"
 
 /*
  * Whether rel's main fork consists of heap pages that hints may be set on.
@@ -46,35 +37,9 @@ is_heap(Oid relam, char relkind)
 bool
 tp_heap_takes_hints(Relation rel)
 {
-	return is_heap(rel->rd_rel->relam, rel->rd_rel->relkind) &&
+	return tp_is_heap(rel->rd_rel->relam, rel->rd_rel->relkind) &&
 		rel->rd_createSubid == InvalidSubTransactionId &&
 		rel->rd_firstRelfilelocatorSubid == InvalidSubTransactionId;
-}
-
-/*
- * All heaps of the session's temporary tables that hints may be set on.  Returns
- * their number, and their locators in ascending order, in the current memory
- * context.
- */
-int
-tp_session_heaps(RelFileLocator **heaps)
-{
-	HTAB	   *relations = tp_session_temp_relations();
-	HASH_SEQ_STATUS seq;
-	TempRelation *relation;
-	int			n = 0;
-
-	*heaps = palloc((hash_get_num_entries(relations) + 1) *
-					sizeof(RelFileLocator));
-	hash_seq_init(&seq, relations);
-	while ((relation = hash_seq_search(&seq)) != NULL)
-	{
-		if (is_heap(relation->relam, relation->relkind))
-			(*heaps)[n++] = relation->locator;
-	}
-	qsort(*heaps, n, sizeof(RelFileLocator), tp_compare_locators);
-	hash_destroy(relations);
-	return n;
 }
 
 /*

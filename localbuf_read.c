@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * localbuf_read.c
- *	  SQL functions that read a temporary table into the pool, or mark what is
- *	  there as dirty.
+ *	  Read a temporary table into the pool, or mark its pages there as dirty.
  *
  * The means to bring the pool into a known state and to measure reading: every
  * page goes through the server's own buffer manager, so that EXPLAIN (BUFFERS)
@@ -10,15 +9,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
-#include "access/relation.h"
 #include "common/pg_prng.h"
-#include "fmgr.h"
 #include "miscadmin.h"
 
-PG_FUNCTION_INFO_V1(pg_read_temp_relation);
-PG_FUNCTION_INFO_V1(pg_temp_buffers_dirty);
+#include "localbuf.h"
 
 /* The numbers 0 to n - 1 in random order. */
 static BlockNumber *
@@ -64,34 +60,6 @@ tp_read_into_local_buffers(Relation rel, bool randomize)
 	return nblocks;
 }
 
-/*
- * pg_read_temp_relation(relation regclass, randomize boolean) returns bigint
- *
- * Read all blocks of a temporary table's main fork into local buffers, in
- * order or in random order; return their number.  A table that is larger than
- * the pool pushes its own first pages out again.
- */
-Datum
-pg_read_temp_relation(PG_FUNCTION_ARGS)
-{
-	Oid			relid;
-	Relation	rel;
-	BlockNumber nblocks;
-
-	tp_refuse_while_workers_read("pg_read_temp_relation()");
-	relid = tp_temp_table_argument(fcinfo, 0, MAY_READ_TABLE);
-	if (PG_ARGISNULL(1))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("randomize cannot be null"),
-				 errhint("Pass false to read the blocks in order, true to read them in random order.")));
-
-	rel = relation_open(relid, AccessShareLock);
-	nblocks = tp_read_into_local_buffers(rel, PG_GETARG_BOOL(1));
-	relation_close(rel, AccessShareLock);
-	PG_RETURN_INT64((int64) nblocks);
-}
-
 /* Is buffer i of the pool one with a page of the relation? */
 static bool
 holds_page_of(int i, const RelFileLocator *locator)
@@ -133,25 +101,4 @@ tp_dirty_local_buffers_of(Relation rel)
 		marked++;
 	}
 	return marked;
-}
-
-/*
- * pg_temp_buffers_dirty(relation regclass) returns bigint
- *
- * The same for a table.  Its indexes and its TOAST table stay as they are.
- */
-Datum
-pg_temp_buffers_dirty(PG_FUNCTION_ARGS)
-{
-	Oid			relid;
-	Relation	rel;
-	int64		marked;
-
-	tp_refuse_while_workers_read("pg_temp_buffers_dirty()");
-	relid = tp_temp_table_argument(fcinfo, 0, MUST_OWN_TABLE);
-
-	rel = relation_open(relid, AccessShareLock);
-	marked = tp_dirty_local_buffers_of(rel);
-	relation_close(rel, AccessShareLock);
-	PG_RETURN_INT64(marked);
 }

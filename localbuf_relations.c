@@ -12,16 +12,18 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
-#include "utils/hsearch.h"
+
+#include "localbuf.h"
 
 /* Whose TOAST table is it? */
 typedef struct ToastOwner
@@ -129,4 +131,50 @@ tp_session_temp_relations(void)
 		set_table(relation, toast_owners);
 	hash_destroy(toast_owners);
 	return relations;
+}
+
+/*
+ * Is a relation of this access method and kind made of heap pages: a table or TOAST
+ * table of the access method heap?
+ */
+bool
+tp_is_heap(Oid relam, char relkind)
+{
+	return relam == HEAP_TABLE_AM_OID &&
+		(relkind == RELKIND_RELATION || relkind == RELKIND_TOASTVALUE);
+}
+
+/*
+ * For qsort() and bsearch(): an order of locators, no matter which.
+ */
+int
+tp_compare_locators(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(RelFileLocator));
+}
+
+/*
+ * All heaps of the session's temporary tables and their TOAST tables.  Returns
+ * their number, and their locators in ascending order, in the current memory
+ * context.
+ */
+int
+tp_session_heaps(RelFileLocator **heaps)
+{
+	HTAB	   *relations = tp_session_temp_relations();
+	HASH_SEQ_STATUS seq;
+	TempRelation *relation;
+	int			n = 0;
+
+	*heaps = palloc((hash_get_num_entries(relations) + 1) *
+					sizeof(RelFileLocator));
+	hash_seq_init(&seq, relations);
+	while ((relation = hash_seq_search(&seq)) != NULL)
+	{
+		if (tp_is_heap(relation->relam, relation->relkind))
+			(*heaps)[n++] = relation->locator;
+	}
+	qsort(*heaps, n, sizeof(RelFileLocator), tp_compare_locators);
+	hash_destroy(relations);
+	return n;
 }

@@ -19,11 +19,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
 #include "executor/instrument.h"
-#include "utils/hsearch.h"
 #include "utils/memutils.h"
+
+#include "localbuf.h"
 
 /* the counts of the last walk for a price, and core's counters at that time */
 static MemoryContext last_context = NULL;

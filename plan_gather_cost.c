@@ -40,7 +40,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
 #include <math.h>
 
@@ -55,7 +55,8 @@
 #include "optimizer/prep.h"
 #include "utils/float.h"
 #include "utils/guc.h"
-#include "utils/lsyscache.h"
+
+#include "plan.h"
 
 /* A call of the planner, possibly inside another one. */
 typedef struct PlannerCall
@@ -125,13 +126,15 @@ set_charge(Cost cost)
 }
 
 /*
- * Run the planner with the charges in force.  consider_temp says whether the
- * statement may have its temporary tables read by workers at all.  Returns the
- * finished plan, flush nodes in place.
+ * Run the planner with the charges in force.  next is the hook of another module,
+ * or NULL; consider_temp says whether the statement may have its temporary tables
+ * read by workers at all.  Returns the plan, without flush nodes, and in *stats the
+ * counts that the charges are of, or NULL if none were needed; both in the current
+ * memory context.
  */
 PlannedStmt *
 tp_planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
-						bool consider_temp)
+						   bool consider_temp, LocalBufStats **stats)
 {
 	PlannerCall call = {0};
 	int			guc_level = NewGUCNestLevel();
@@ -154,9 +157,6 @@ tp_planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
 
 		result = next ? next(PLANNER_HOOK_PASS) :
 			standard_planner(PLANNER_HOOK_PASS);
-
-		if (consider_temp && result->parallelModeNeeded)
-			tp_place_flush_nodes(result, call.stats);
 	}
 	PG_FINALLY();
 	{
@@ -165,8 +165,9 @@ tp_planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
 			parallel_setup_cost = call.before;
 	}
 	PG_END_TRY();
-	AtEOXact_GUC(true, guc_level);	/* after an error that is the abort's work */
+	AtEOXact_GUC(true, guc_level);	/* after an error the abort does it */
 
+	*stats = call.stats;
 	return result;
 }
 

@@ -24,7 +24,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
 #include "access/table.h"
 #include "access/tsmapi.h"
@@ -32,7 +32,6 @@
 #include "catalog/pg_proc.h"
 #include "foreign/fdwapi.h"
 #include "nodes/makefuncs.h"
-#include "nodes/pg_list.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -41,6 +40,8 @@
 #include "optimizer/planner.h"
 #include "optimizer/tlist.h"
 #include "utils/lsyscache.h"
+
+#include "plan.h"
 
 static bool may_be_parallel(PlannerInfo *root, RelOptInfo *rel,
 							RangeTblEntry *rte);

@@ -12,14 +12,13 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
-#include "access/htup_details.h"
 #include "catalog/pg_am.h"
-#include "nodes/pg_list.h"
 #include "parser/parsetree.h"
 #include "utils/lsyscache.h"
-#include "utils/syscache.h"
+
+#include "plan.h"
 
 /*
  * Pages that a scan of a table or index has pinned while it runs: of the index
@@ -50,18 +49,12 @@ add_pins(int a, int b)
  * metapage.
  */
 static PlanPins
-pins_of_index(Oid index)
+pins_of_index(Oid indexid)
 {
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+	Relation	index = tp_relation_open(indexid);
 	PlanPins	pins = {0, PINS_OF_SCAN};
-	Oid			am = InvalidOid;
 
-	if (HeapTupleIsValid(tuple))
-	{
-		am = ((Form_pg_class) GETSTRUCT(tuple))->relam;
-		ReleaseSysCache(tuple);
-	}
-	switch (am)
+	switch (index->rd_rel->relam)
 	{
 		case BTREE_AM_OID:
 		case HASH_AM_OID:
@@ -75,6 +68,7 @@ pins_of_index(Oid index)
 			pins.held = PINS_UNKNOWN;
 			break;
 	}
+	RelationClose(index);
 	return pins;
 }
 

@@ -15,9 +15,9 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
-#include "nodes/pg_list.h"
+#include "plan.h"
 
 /* The highest plan_node_id in plan. */
 static int
@@ -59,7 +59,7 @@ tuple_bound_child(Plan *plan)
  * two.  Gather itself carries the cost already.
  */
 static void
-insert_flush_node(Plan *gather, const TempFlushPlan *info, int plan_node_id)
+insert_flush_node(Plan *gather, const FlushPlan *info, int plan_node_id)
 {
 	Plan	  **place = &gather->lefttree;
 	Plan	  **child;
@@ -126,7 +126,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
 		Plan	   *gather = lfirst(lc);
 		PlanContents contents = tp_plan_contents(gather->lefttree, stmt->rtable,
 											  stmt->subplans);
-		TempFlushPlan info;
+		FlushPlan info;
 
 		if (contents.temp_tables == NIL)
 			continue;

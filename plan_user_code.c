@@ -15,11 +15,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
 #include "access/transam.h"
 #include "nodes/nodeFuncs.h"
-#include "nodes/pg_list.h"
+
+#include "plan.h"
 
 static bool
 is_user_function(Oid function, void *context)

@@ -11,16 +11,16 @@
  * The invariant: a table or index that a worker may read is found, or else the
  * result says that the plan has a node that this file does not know (a fork's,
  * a newer minor release's), which could hide one.  The executor checks again
- * (see check_all_found() in exec_flush.c).
+ * (see exec_check.c).
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
 #include "nodes/nodeFuncs.h"
-#include "nodes/pg_list.h"
 #include "parser/parsetree.h"
-#include "utils/rel.h"
+
+#include "plan.h"
 
 typedef struct PlanSearch
 {
@@ -167,15 +167,11 @@ add_tables(Bitmapset *rtis, PlanSearch *search)
 	while ((rti = bms_next_member(rtis, rti)) >= 0)
 	{
 		Oid			relid = add_table(rti, search);
-		Relation	table;
 
-		if (!OidIsValid(relid))
-			continue;
-		table = tp_relation_open(relid);
-		search->found.indexes =
-			list_concat_unique_oid(search->found.indexes,
-								   RelationGetIndexList(table));
-		RelationClose(table);
+		if (OidIsValid(relid))
+			search->found.indexes =
+				list_concat_unique_oid(search->found.indexes,
+									   tp_table_indexes(relid));
 	}
 }
 

@@ -27,7 +27,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
 #include "access/syncscan.h"
 #include "access/tsmapi.h"
@@ -37,6 +37,8 @@
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "nodes/tidbitmap.h"
+
+#include "readonly.h"
 
 static TableAmRoutine readonly_routine;
 

@@ -25,7 +25,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
 #include "access/amapi.h"
 #include "access/gist_private.h"
@@ -33,6 +33,8 @@
 #include "access/nbtree.h"
 #include "access/relscan.h"
 #include "catalog/pg_am.h"
+
+#include "readonly.h"
 
 /* An access method of core's that marks entries. */
 typedef struct MarkingAm

@@ -1,47 +1,35 @@
 /*-------------------------------------------------------------------------
  *
  * temp_parallel.c
- *	  The module's door: settings and hooks.
+ *	  Module entry points: GUCs and hooks.
  *
  * A statement passes the hooks in this order: the planner (plan_paths.c makes
- * paths that workers may run, plan_gather_cost.c charges the Gather with the flush,
- * plan_placement.c puts the flush node into the finished plan), and the run of
- * the executor (readonly_phase.c), where exec_second_look.c may leave the plan to the
- * leader, and in which the node (exec_flush.c) writes the tables out and lets the
- * workers in (exec_worker.c).
+ * paths that workers may run, plan_gather_cost.c charges the Gather with the
+ * flush, plan_placement.c puts the flush node into the finished plan), the start
+ * of the executor (exec_sent_values.c), and its run (exec_run.c).  There
+ * exec_second_look.c may leave the plan to the leader; otherwise the flush node
+ * (exec_flush.c) writes the tables out, and the workers read them (exec_worker.c).
  *
  * Every hook calls the one that was there before.  Most statements of most
- * sessions have nothing to do with temporary tables, so each hook finds out
- * here, without a call, whether it has anything to do.
+ * sessions have nothing to do with temporary tables, so each hook first checks
+ * here, by inexpensive conditions, whether it has anything to do.
  *
  *-------------------------------------------------------------------------
  */
-#include "temp_parallel.h"
+#include "postgres.h"
 
-#include <float.h>
-
-#include "access/htup_details.h"
-#include "catalog/namespace.h"
-#include "catalog/pg_am.h"
-#include "catalog/pg_class.h"
-#include "executor/executor.h"
 #include "fmgr.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
 #include "tcop/utility.h"
-#include "utils/guc.h"
 #include "utils/inval.h"
-#include "utils/syscache.h"
+
+#include "exec.h"
+#include "readonly.h"
 
 PG_MODULE_MAGIC;
-
-/* settings */
-bool		tp_enabled = true;
-double		tp_write_temp_page_cost = 1.30;
-double		tp_buffer_scan_cost = 0.01;
-int			tp_worker_temp_buffers = 1024;
 
 static planner_hook_type prev_planner = NULL;
 static set_rel_pathlist_hook_type prev_set_rel_pathlist = NULL;
@@ -52,42 +40,6 @@ static ExecutorRun_hook_type prev_ExecutorRun = NULL;
 static ProcessUtility_hook_type prev_ProcessUtility = NULL;
 
 void		_PG_init(void);
-
-/*
- * Has this session made a temporary table yet?  The first question of every
- * hook, and for most sessions the last.
- */
-bool
-tp_session_has_temp_tables(void)
-{
-	Oid			namespace;
-	Oid			toast_namespace;
-
-	GetTempNamespaceState(&namespace, &toast_namespace);
-	return OidIsValid(namespace);
-}
-
-/*
- * Is relid a table that this module handles: temporary, of this session, with
- * heap as its access method?  False for a relation that does not exist.
- */
-bool
-tp_is_session_temp_table(Oid relid)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	Form_pg_class form;
-	bool		result;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	form = (Form_pg_class) GETSTRUCT(tuple);
-	result = form->relpersistence == RELPERSISTENCE_TEMP &&
-		form->relkind == RELKIND_RELATION &&
-		form->relam == HEAP_TABLE_AM_OID &&
-		isTempOrTempToastNamespace(form->relnamespace);
-	ReleaseSysCache(tuple);
-	return result;
-}
 
 /* ----------
  * Planner
@@ -113,10 +65,18 @@ run_planner(PLANNER_HOOK_ARGS)
 		max_parallel_workers_per_gather > 0 &&
 		!IsParallelWorker();
 
-	/* inside another call this one must not see that one's charge */
+	/* a nested planner call must not inherit the outer call's charge */
 	if (consider_temp || tp_planning_temp_tables())
-		return tp_planner_with_flush_cost(prev_planner, PLANNER_HOOK_PASS,
-									   consider_temp);
+	{
+		LocalBufStats *stats;
+		PlannedStmt *stmt = tp_planner_with_flush_cost(prev_planner,
+													   PLANNER_HOOK_PASS,
+													   consider_temp, &stats);
+
+		if (consider_temp && stmt->parallelModeNeeded)
+			tp_place_flush_nodes(stmt, stats);
+		return stmt;
+	}
 	if (prev_planner)
 		return prev_planner(PLANNER_HOOK_PASS);
 	return standard_planner(PLANNER_HOOK_PASS);
@@ -188,7 +148,7 @@ start_executor(QueryDesc *queryDesc, int eflags)
 		standard_ExecutorStart(queryDesc, eflags);
 }
 
-/* A statement that may launch workers, which may be sent values. */
+/* A statement that may launch workers and send them values. */
 static void
 start_parallel_executor(QueryDesc *queryDesc, int eflags)
 {
@@ -203,7 +163,6 @@ start_parallel_executor(QueryDesc *queryDesc, int eflags)
 		tp_unwrap_params(queryDesc, params);
 	}
 	PG_END_TRY();
-	tp_inline_initplans(queryDesc);
 }
 
 static void
@@ -212,9 +171,9 @@ temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 	if (IsParallelWorker())
 	{
 		tp_worker_refuse_statement(queryDesc->plannedstmt->rtable);
-		tp_flush_enter_worker(queryDesc);
+		tp_worker_begin(queryDesc);
 		start_executor(queryDesc, eflags);
-		tp_flush_check_worker(queryDesc);
+		tp_worker_check(queryDesc);
 		return;
 	}
 
@@ -232,10 +191,10 @@ static void
 run_executor(EXECUTOR_RUN_ARGS)
 {
 	if (IsParallelWorker())
-		tp_flush_run_in_worker(prev_ExecutorRun, EXECUTOR_RUN_PASS);
+		tp_worker_run(prev_ExecutorRun, EXECUTOR_RUN_PASS);
 	else if (queryDesc->plannedstmt->parallelModeNeeded &&
 			 tp_session_has_temp_tables())
-		tp_run_with_readonly_tables(prev_ExecutorRun, EXECUTOR_RUN_PASS);
+		tp_run_in_leader(prev_ExecutorRun, EXECUTOR_RUN_PASS);
 	else if (prev_ExecutorRun)
 		prev_ExecutorRun(EXECUTOR_RUN_PASS);
 	else
@@ -277,7 +236,7 @@ temp_parallel_ProcessUtility(PROCESS_UTILITY_ARGS)
 static void
 temp_parallel_relcache_callback(Datum arg, Oid relid)
 {
-	tp_readonly_relcache_callback(arg, relid);
+	tp_readonly_relcache_callback(relid);
 	tp_refuse_again(relid);
 }
 
@@ -285,45 +244,11 @@ temp_parallel_relcache_callback(Datum arg, Oid relid)
  * Loading
  * ----------
  */
-static void
-define_settings(void)
-{
-	DefineCustomBoolVariable("temp_parallel.enabled",
-							 "Enables parallel query over temporary tables.",
-							 NULL,
-							 &tp_enabled,
-							 true,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
-	DefineCustomRealVariable("temp_parallel.write_temp_page_cost",
-							 "Sets the planner's estimate of the cost of writing a dirty local buffer.",
-							 "On the scale of seq_page_cost.",
-							 &tp_write_temp_page_cost,
-							 1.30, 0, DBL_MAX,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
-	DefineCustomRealVariable("temp_parallel.buffer_scan_cost",
-							 "Sets the planner's estimate of the cost of looking at a local buffer for a dirty page.",
-							 "On the scale of seq_page_cost.",
-							 &tp_buffer_scan_cost,
-							 0.01, 0, DBL_MAX,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
-	DefineCustomIntVariable("temp_parallel.worker_temp_buffers",
-							"Sets the number of temporary buffers used by each parallel worker.",
-							"A worker whose plan may have more pages pinned at once gets more, up to the session's \"temp_buffers\".",
-							&tp_worker_temp_buffers,
-							1024, 100, INT_MAX / 2,
-							PGC_USERSET, GUC_UNIT_BLOCKS | GUC_EXPLAIN,
-							NULL, NULL, NULL);
-	MarkGUCPrefixReserved("temp_parallel");
-}
-
 void
 _PG_init(void)
 {
-	define_settings();
-	tp_flush_register();
+	tp_define_settings();
+	tp_register_flush_node();
 	tp_readonly_heap_init();
 	CacheRegisterRelcacheCallback(temp_parallel_relcache_callback, (Datum) 0);
 

@@ -1,0 +1,69 @@
+/*-------------------------------------------------------------------------
+ *
+ * exec.h
+ *	  Execution: the flush node, the leader's run of a statement with one, and
+ *	  what a worker does before and while it runs its part.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EXEC_H
+#define EXEC_H
+
+#include "executor/execdesc.h"
+#include "executor/executor.h"
+#include "nodes/extensible.h"
+
+#include "plan.h"
+
+/* exec_run.c */
+extern void tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
+
+/* exec_second_look.c */
+extern bool tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes);
+
+/* exec_flush.c */
+extern void tp_register_flush_node(void);
+extern void tp_find_parallel_nodes(PlanState *root, List **gathers,
+								   List **flush_nodes);
+extern const FlushPlan *tp_flush_node_plan(CustomScanState *flush_node);
+extern void tp_skip_flush_nodes(List *flush_nodes);
+extern void tp_count_launched_workers(List *flush_nodes);
+
+/* exec_check.c */
+extern void tp_check_flushed(PlanState *ps, const FlushPlan *plan);
+
+/* exec_hint.c */
+extern void tp_run_with_hint(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
+
+/* exec_sent_values.c */
+extern ParamListInfo tp_wrap_params(QueryDesc *queryDesc);
+extern void tp_unwrap_params(QueryDesc *queryDesc, ParamListInfo original);
+extern void tp_inline_initplans(EState *estate, List *gathers);
+extern void tp_check_sent_values(QueryDesc *queryDesc);
+
+/* exec_worker.c */
+typedef struct FlushShared		/* in dynamic shared memory */
+{
+	int64		tuples_needed;	/* of the Gather, see ExecSetTupleBound() */
+} FlushShared;
+
+extern void tp_worker_begin(QueryDesc *queryDesc);
+extern void tp_worker_check(QueryDesc *queryDesc);
+extern void tp_worker_attach(FlushShared *shared);
+extern void tp_worker_run(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
+extern void tp_worker_end(void);
+
+/* exec_worker_pool.c */
+extern void tp_worker_open_local_buffers(Relation rel, int pins);
+
+/* exec_worker_refuse.c */
+extern void tp_worker_refuse_statement(List *rtable);
+extern void tp_worker_refuse_query(Query *query);
+extern void tp_worker_refuse_utility(Node *statement);
+
+/* exec_worker_relations.c */
+extern void tp_refuse_other_relations(List *relids, List *indexes);
+extern void tp_release_other_relations(void);
+extern void tp_refuse_again(Oid relid);
+
+#endif							/* EXEC_H */

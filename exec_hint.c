@@ -1,0 +1,61 @@
+/*-------------------------------------------------------------------------
+ *
+ * exec_hint.c
+ *	  Hints for errors that arise only while workers read temporary tables.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/memutils.h"
+
+#include "exec.h"
+
+/*
+ * Error context callback.  heap_getnext(), with which several functions of contrib
+ * read tables, takes the read-only routine for another access method than heap,
+ * and descriptors marked by exec_worker_relations.c look like another session's.
+ * Say what to do about these errors.
+ */
+static void
+add_hint(void *arg)
+{
+	MemoryContext old;
+	ErrorData  *error;
+
+	if (geterrcode() != ERRCODE_FEATURE_NOT_SUPPORTED)
+		return;
+	old = MemoryContextSwitchTo(CurTransactionContext);
+	error = CopyErrorData();
+	MemoryContextSwitchTo(old);
+	if (error->elevel >= ERROR && error->message != NULL &&
+		error->hint == NULL)
+	{
+		if (strcmp(error->message, "only heap AM is supported") == 0)
+			errhint("A temporary table cannot be read in this way while parallel workers read it; call the function in a statement of its own.");
+		else if (IsParallelWorker() &&
+				 strcmp(error->message, _("cannot access temporary tables of other sessions")) == 0)
+			errhint("A parallel worker can access only those temporary tables that its query reads; mark the function that does so PARALLEL RESTRICTED.");
+	}
+	FreeErrorData(error);
+}
+
+/*
+ * Run the executor while tables are read-only, in the leader or in a worker.  next
+ * is the hook of another module, or NULL.
+ */
+void
+tp_run_with_hint(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+{
+	ErrorContextCallback context;
+
+	context.callback = add_hint;
+	context.arg = NULL;
+	context.previous = error_context_stack;
+	error_context_stack = &context;
+	if (next)
+		next(EXECUTOR_RUN_PASS);
+	else
+		standard_ExecutorRun(EXECUTOR_RUN_PASS);
+	error_context_stack = context.previous;
+}

@@ -1,0 +1,140 @@
+/*-------------------------------------------------------------------------
+ *
+ * exec_run.c
+ *	  The leader's run of a statement that may launch workers.
+ *
+ * If the plan has flush nodes and is going to enter parallel mode, the second look
+ * decides whether it does, and if so the executor runs in a read-only phase for
+ * the nodes' tables.
+ *
+ * The invariant: a launch with a flush node happens in a phase that covers the
+ * node's tables, and the phase ends with the run, on every way out.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/memutils.h"
+
+#include "exec.h"
+#include "readonly.h"
+
+/* The tables of flush_nodes, a List of CustomScanState. */
+static List *
+flushed_tables(List *flush_nodes)
+{
+	List	   *relids = NIL;
+	ListCell   *lc;
+
+	foreach(lc, flush_nodes)
+		relids = list_concat_unique_oid(relids,
+										tp_flush_node_plan(lfirst(lc))->relids);
+	return relids;
+}
+
+static void
+run_executor(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+{
+	if (next)
+		next(EXECUTOR_RUN_PASS);
+	else
+		standard_ExecutorRun(EXECUTOR_RUN_PASS);
+}
+
+/*
+ * Run the executor in a phase for the tables of flush_nodes.  The lists of the
+ * phase are in context.
+ */
+static void
+run_in_phase(MemoryContext context, List *flush_nodes,
+			 ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+{
+	ReadonlyPhase phase;
+
+	tp_readonly_begin(&phase);
+	PG_TRY();
+	{
+		MemoryContext old = MemoryContextSwitchTo(context);
+
+		tp_readonly_attach_tables(&phase, flushed_tables(flush_nodes));
+		tp_readonly_attach_indexes(&phase);
+		MemoryContextSwitchTo(old);
+		tp_run_with_hint(next, EXECUTOR_RUN_PASS);
+	}
+	PG_FINALLY();
+	{
+		tp_readonly_end(&phase);
+		tp_count_launched_workers(flush_nodes);
+	}
+	PG_END_TRY();
+	tp_readonly_close(&phase);
+}
+
+/*
+ * Run the executor without parallel mode.  ExecutePlan() decides by the statement
+ * in queryDesc, which may be a cached one, so that it gets a copy to look at.
+ */
+static void
+run_without_workers(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+{
+	PlannedStmt *stmt = queryDesc->plannedstmt;
+	PlannedStmt copy = *stmt;
+
+	copy.parallelModeNeeded = false;
+	queryDesc->plannedstmt = &copy;
+	PG_TRY();
+	{
+		run_executor(next, EXECUTOR_RUN_PASS);
+	}
+	PG_FINALLY();
+	{
+		queryDesc->plannedstmt = stmt;
+	}
+	PG_END_TRY();
+}
+
+/*
+ * Run the executor on a plan that needs parallel mode; next is the hook of another
+ * module, or NULL.  Everything allocated for that is freed at the end of the run,
+ * or with the query's memory context after an error: the caller's context may live
+ * on, as that of a function in a SQL statement does.
+ */
+void
+tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+{
+	MemoryContext context;
+	MemoryContext old;
+	List	   *gathers;
+	List	   *flush_nodes;
+	bool		alone = false;
+
+	Assert(queryDesc->plannedstmt->parallelModeNeeded);
+
+	/* ExecutePlan() does not enter parallel mode for a part of the rows */
+	if (count != 0 || queryDesc->already_executed)
+	{
+		run_executor(next, EXECUTOR_RUN_PASS);
+		return;
+	}
+
+	context = AllocSetContextCreate(queryDesc->estate->es_query_cxt,
+									"temporary tables read by workers",
+									ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(context);
+	tp_find_parallel_nodes(queryDesc->planstate, &gathers, &flush_nodes);
+	tp_inline_initplans(queryDesc->estate, gathers);
+	if (flush_nodes != NIL)
+		alone = tp_leader_alone_is_cheaper(queryDesc->plannedstmt, flush_nodes);
+	MemoryContextSwitchTo(old);
+
+	if (alone)
+	{
+		tp_skip_flush_nodes(flush_nodes);
+		run_without_workers(next, EXECUTOR_RUN_PASS);
+	}
+	else if (flush_nodes != NIL)
+		run_in_phase(context, flush_nodes, next, EXECUTOR_RUN_PASS);
+	else
+		run_executor(next, EXECUTOR_RUN_PASS);
+	MemoryContextDelete(context);
+}

@@ -1,0 +1,107 @@
+/*-------------------------------------------------------------------------
+ *
+ * exec_worker_refuse.c
+ *	  Refuse statements that start in a worker and read temporary tables.
+ *
+ * Once a worker has local buffers, nothing of core's stops it from reading any
+ * temporary table, flushed or not.  A statement that a function starts in it gets
+ * core's error from here; for other ways to a table see exec_worker_relations.c.
+ *
+ * The invariant: in a worker that has local buffers, only the plan that the leader
+ * has sent reads temporary tables.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/lsyscache.h"
+
+#include "exec.h"
+
+static bool
+is_temp_storage(RangeTblEntry *rte)
+{
+	return rte->rtekind == RTE_RELATION &&
+		RELKIND_HAS_STORAGE(rte->relkind) &&
+		get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP;
+}
+
+static void
+refuse(void)
+{
+	/* message and SQLSTATE of InitLocalBuffers() */
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+			 errmsg("cannot access temporary tables during a parallel operation")));
+}
+
+/*
+ * Refuse a statement with range table rtable if it starts in a worker that has
+ * local buffers and reads a temporary table.
+ */
+void
+tp_worker_refuse_statement(List *rtable)
+{
+	ListCell   *lc;
+
+	Assert(IsParallelWorker());
+	if (NLocBuffer == 0)
+		return;
+	foreach(lc, rtable)
+	{
+		if (is_temp_storage((RangeTblEntry *) lfirst(lc)))
+			refuse();
+	}
+}
+
+static bool
+refuse_query_walker(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, RangeTblEntry))
+	{
+		if (is_temp_storage((RangeTblEntry *) node))
+			refuse();
+		return false;
+	}
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, refuse_query_walker, context,
+								 QTW_EXAMINE_RTES_BEFORE);
+	return expression_tree_walker(node, refuse_query_walker, context);
+}
+
+/*
+ * The same for a query that is about to be planned: the planner, too, reads
+ * tables (see get_actual_variable_range()).
+ */
+void
+tp_worker_refuse_query(Query *query)
+{
+	Assert(IsParallelWorker());
+	if (NLocBuffer > 0)
+		(void) refuse_query_walker((Node *) query, NULL);
+}
+
+/*
+ * The same for a utility command.  COPY TO reads a table without planning
+ * anything; the others that may run in parallel mode read tables by statements of
+ * their own, or not at all.
+ */
+void
+tp_worker_refuse_utility(Node *statement)
+{
+	Oid			relid;
+
+	Assert(IsParallelWorker());
+	if (NLocBuffer == 0 || !IsA(statement, CopyStmt) ||
+		((CopyStmt *) statement)->relation == NULL)
+		return;
+	relid = RangeVarGetRelid(((CopyStmt *) statement)->relation, NoLock, true);
+	if (OidIsValid(relid) &&
+		get_rel_persistence(relid) == RELPERSISTENCE_TEMP)
+		refuse();
+}

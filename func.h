@@ -1,0 +1,27 @@
+/*-------------------------------------------------------------------------
+ *
+ * func.h
+ *	  SQL functions: checks of arguments and privileges, statistics.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FUNC_H
+#define FUNC_H
+
+#include "fmgr.h"
+
+#include "localbuf.h"
+
+/* func_checks.c */
+typedef enum TempTableAccess
+{
+	MAY_READ_TABLE,				/* SELECT */
+	MUST_OWN_TABLE
+} TempTableAccess;
+
+extern void tp_refuse_in_worker(void);
+extern void tp_refuse_while_workers_read(const char *function);
+extern Oid	tp_temp_table_argument(FunctionCallInfo fcinfo, int argno,
+								   TempTableAccess access);
+
+#endif							/* FUNC_H */

@@ -1,0 +1,122 @@
+/*-------------------------------------------------------------------------
+ *
+ * localbuf.h
+ *	  Local buffers of this session: whose pages they hold, what writing them
+ *	  costs, writing, reading and evicting them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LOCALBUF_H
+#define LOCALBUF_H
+
+#include "nodes/pg_list.h"
+#include "utils/hsearch.h"
+
+#include "temp_parallel.h"
+
+/* localbuf_family.c */
+extern Relation tp_relation_open(Oid relid);
+extern List *tp_table_indexes(Oid relid);
+extern List *tp_family_open(Oid relid, List *indexes);
+extern void tp_family_close(List *family);
+
+/* localbuf_relations.c */
+typedef struct TempRelation
+{
+	RelFileLocator locator;		/* hash key */
+	Oid			relid;
+	Oid			owner;
+	Oid			table;			/* whose index or TOAST relation it is; itself,
+								 * if a table */
+	char		relkind;
+	Oid			relam;
+	bool		of_toast;		/* TOAST table, or the index of one */
+} TempRelation;
+
+extern HTAB *tp_session_temp_relations(void);
+extern bool tp_is_heap(Oid relam, char relkind);
+extern int	tp_session_heaps(RelFileLocator **heaps);
+extern int	tp_compare_locators(const void *a, const void *b);
+
+/* localbuf_stats.c */
+typedef struct LocalBufCount
+{
+	RelFileLocator locator;		/* hash key */
+	int			allocated;		/* buffers that hold a page of it */
+	int			dirtied;		/* those of them that are dirty */
+} LocalBufCount;
+
+typedef struct LocalBufStats
+{
+	int			allocated;		/* local buffers that have storage */
+	int			dirtied;		/* local buffers that are dirty */
+	HTAB	   *relations;		/* of LocalBufCount */
+} LocalBufStats;
+
+extern LocalBufStats *tp_localbuf_stats_collect(void);
+extern LocalBufStats *tp_localbuf_stats_for_price(void);
+extern LocalBufCount *tp_localbuf_stats_relation(LocalBufStats *stats,
+												 Relation rel);
+extern bool tp_local_buffer_is_pinned(int i);
+
+/* flush_cost.c */
+typedef struct FlushCost
+{
+	int			allocated;		/* buffers in the pool, all relations */
+	int			dirtied;		/* pages the flush would write */
+	Cost		cost;			/* what that costs */
+} FlushCost;
+
+extern double tp_tablespace_factor(Relation rel);
+extern FlushCost tp_flush_cost_of_tables(LocalBufStats *stats, List *relids,
+										 List *indexes);
+extern FlushCost tp_flush_cost_of_pool(LocalBufStats *stats);
+
+/* localbuf_hints.c */
+typedef struct KnownXid
+{
+	TransactionId xid;
+	uint16		hint;			/* what to set in t_infomask, if anything */
+} KnownXid;
+
+typedef struct KnownXids		/* zeroes: nothing is known */
+{
+	KnownXid	xmin;
+	KnownXid	xmax;
+} KnownXids;
+
+extern bool tp_heap_takes_hints(Relation rel);
+extern void tp_heap_set_hints(Page page, KnownXids *known);
+
+/* localbuf_flush.c */
+extern int64 tp_flush_all_local_buffers(void);
+extern int64 tp_flush_local_buffers_of(List *relations);
+extern int64 tp_flush_without_hints(const RelFileLocator *locators,
+									int nlocators);
+
+/* localbuf_read.c */
+extern BlockNumber tp_read_into_local_buffers(Relation rel, bool randomize);
+extern int64 tp_dirty_local_buffers_of(Relation rel);
+
+/* localbuf_evict.c */
+typedef struct LocalBufEviction
+{
+	int			evicted;		/* pages taken out of the pool */
+	int			flushed;		/* pages written */
+	int			skipped;		/* pages that stay */
+} LocalBufEviction;
+
+extern LocalBufEviction tp_evict_local_buffers(RelFileLocator *locators,
+											   int nlocators);
+extern LocalBufEviction tp_evict_local_buffers_of_table(Oid relid);
+extern LocalBufEviction tp_evict_owned_local_buffers(void);
+
+/* localbuf_dropped.c */
+extern bool tp_file_was_missing;
+
+extern void tp_begin_noting_missing_files(ErrorContextCallback *context);
+extern void tp_end_noting_missing_files(ErrorContextCallback *context);
+extern void tp_discard_dropped_relations(void);
+extern void tp_discard_after_missing_file(void);
+
+#endif							/* LOCALBUF_H */

@@ -1,0 +1,84 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan.h
+ *	  Planning: paths over temporary tables, the charge for the flush, and the
+ *	  flush node in a finished plan.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PLAN_H
+#define PLAN_H
+
+#include "nodes/pathnodes.h"
+#include "nodes/plannodes.h"
+#include "optimizer/paths.h"
+#include "optimizer/planner.h"
+
+#include "localbuf.h"
+
+/* plan_paths.c */
+extern void tp_add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel,
+										Index rti, RangeTblEntry *rte);
+
+/* plan_gather_cost.c */
+extern PlannedStmt *tp_planner_with_flush_cost(planner_hook_type next,
+											   PLANNER_HOOK_ARGS,
+											   bool consider_temp,
+											   LocalBufStats **stats);
+extern bool tp_planning_temp_tables(void);
+extern void tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel);
+extern void tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final);
+extern RelOptInfo *tp_next_join_search(join_search_hook_type next,
+									   PlannerInfo *root, int levels_needed,
+									   List *initial_rels);
+extern RelOptInfo *tp_join_search_with_flush_cost(join_search_hook_type next,
+												  PlannerInfo *root,
+												  int levels_needed,
+												  List *initial_rels);
+
+/* plan_walk.c */
+typedef struct PlanContents
+{
+	List	   *temp_tables;	/* OIDs of this session's, without duplicates */
+	List	   *indexes;		/* the same of their indexes that are scanned */
+	Bitmapset  *subplans;		/* plan_ids */
+	bool		user_code;		/* may run functions that are not core's */
+	bool		unknown;		/* has nodes that plan_walk.c does not know */
+} PlanContents;
+
+extern List *tp_plan_children(Plan *plan);
+extern PlanContents tp_plan_contents(Plan *plan, List *rtable, List *subplans);
+extern PlanContents tp_statement_contents(PlannedStmt *stmt);
+extern bool tp_names_temp_table(List *rtable);
+extern List *tp_statement_gathers(PlannedStmt *stmt);
+
+/* plan_user_code.c */
+extern bool tp_expression_is_user_code(Node *node);
+extern bool tp_plan_node_is_user_code(Plan *node);
+
+/* plan_pins.c */
+extern int	tp_plan_pins(Plan *plan, Bitmapset *plan_ids, PlannedStmt *stmt);
+
+/* plan_flush_node.c */
+#define FLUSH_NODE_NAME	"TempFlush"
+
+typedef struct FlushPlan
+{
+	List	   *relids;			/* temporary tables that the workers may read */
+	List	   *indexes;		/* those of their indexes that they may read */
+	FlushCost	planned;		/* the planner's estimate */
+	int			pins;			/* local buffers that a worker may have pinned */
+	bool		user_code;		/* may workers run functions that are not
+								 * core's? */
+} FlushPlan;
+
+extern CustomScan *tp_make_flush_node(Plan *child, const FlushPlan *info,
+									  int plan_node_id);
+extern bool tp_is_flush_node(Plan *plan);
+extern FlushPlan tp_flush_plan(CustomScan *cscan);
+
+/* plan_placement.c */
+extern void tp_place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats);
+extern CustomScan *tp_find_flush_node(Plan *top);
+
+#endif							/* PLAN_H */

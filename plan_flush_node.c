@@ -1,0 +1,110 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_flush_node.c
+ *	  The plan node Custom Scan (TempFlush).
+ *
+ * The node stands below a Gather and returns its child's rows.  What its workers
+ * may read, and what the planner has reckoned with, is in custom_private, which
+ * is written and read here alone.  exec_flush.c executes the node.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "nodes/extensible.h"
+#include "nodes/makefuncs.h"
+#include "nodes/value.h"
+
+#include "plan.h"
+
+/* A target list that takes each column of tlist from varno. */
+static List *
+pass_through_tlist(List *tlist, int varno)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, tlist)
+	{
+		TargetEntry *tle = flatCopyTargetEntry(lfirst(lc));
+
+		tle->expr = (Expr *) makeVarFromTargetEntry(varno, lfirst(lc));
+		result = lappend(result, tle);
+	}
+	return result;
+}
+
+/*
+ * Make a flush node with the given plan_node_id above child, for the tables of
+ * info, whose lists it shares.  References are set as by
+ * set_customscan_references() of setrefs.c: the node's columns come from its scan
+ * tuple, and the columns of that from the child.
+ */
+CustomScan *
+tp_make_flush_node(Plan *child, const FlushPlan *info, int plan_node_id)
+{
+	CustomScan *cscan = makeNode(CustomScan);
+	Plan	   *plan = &cscan->scan.plan;
+
+	plan->startup_cost = child->startup_cost + info->planned.cost;
+	plan->total_cost = child->total_cost + info->planned.cost;
+	plan->plan_rows = child->plan_rows;
+	plan->plan_width = child->plan_width;
+	plan->parallel_aware = true;	/* otherwise the callbacks for parallel
+									 * query are not called */
+	plan->parallel_safe = true;
+	plan->plan_node_id = plan_node_id;
+	plan->targetlist = pass_through_tlist(child->targetlist, INDEX_VAR);
+	plan->lefttree = child;
+	plan->extParam = bms_copy(child->extParam);
+	plan->allParam = bms_copy(child->allParam);
+	set_disabled_nodes(cscan, child);
+
+	cscan->custom_scan_tlist = pass_through_tlist(child->targetlist, OUTER_VAR);
+
+	/*
+	 * A worker gets all this as text, in which a Float without a fraction
+	 * would come back as an Integer: hence a String for the cost.
+	 */
+	cscan->custom_private =
+		list_make5(info->relids,
+				   info->indexes,
+				   makeInteger(info->planned.dirtied),
+				   makeInteger(info->planned.allocated),
+				   makeString(psprintf("%.17g", info->planned.cost)));
+	cscan->custom_private = lappend(cscan->custom_private,
+									makeInteger(info->pins));
+	cscan->custom_private = lappend(cscan->custom_private,
+									makeInteger(info->user_code));
+	cscan->methods = GetCustomScanMethods(FLUSH_NODE_NAME, false);
+	return cscan;
+}
+
+/*
+ * Is plan a flush node?  No other module can have registered that name.
+ */
+bool
+tp_is_flush_node(Plan *plan)
+{
+	return IsA(plan, CustomScan) &&
+		strcmp(((CustomScan *) plan)->methods->CustomName, FLUSH_NODE_NAME) == 0;
+}
+
+/*
+ * What tp_make_flush_node() was given.  The lists are those of the plan.
+ */
+FlushPlan
+tp_flush_plan(CustomScan *cscan)
+{
+	List	   *items = cscan->custom_private;
+	FlushPlan	info;
+
+	info.relids = (List *) linitial(items);
+	info.indexes = (List *) lsecond(items);
+	info.planned.dirtied = intVal(lthird(items));
+	info.planned.allocated = intVal(lfourth(items));
+	info.planned.cost = strtod(strVal(list_nth(items, 4)), NULL);
+	info.pins = intVal(list_nth(items, 5));
+	info.user_code = intVal(list_nth(items, 6)) != 0;
+	return info;
+}

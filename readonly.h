@@ -1,0 +1,42 @@
+/*-------------------------------------------------------------------------
+ *
+ * readonly.h
+ *	  The read-only phase, in which reads of temporary tables leave their pages
+ *	  clean.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef READONLY_H
+#define READONLY_H
+
+#include "access/amapi.h"
+#include "access/tableam.h"
+#include "nodes/pg_list.h"
+
+#include "temp_parallel.h"
+
+/* readonly_phase.c */
+typedef struct ReadonlyPhase
+{
+	struct ReadonlyPhase *outer;	/* of a statement that runs this one */
+	List	   *relations;		/* open, and carrying the routine */
+	List	   *indexes;		/* of ReadonlyIndex, except those that an
+								 * outer phase has */
+} ReadonlyPhase;
+
+extern void tp_readonly_begin(ReadonlyPhase *phase);
+extern void tp_readonly_attach_tables(ReadonlyPhase *phase, List *relids);
+extern void tp_readonly_attach_indexes(ReadonlyPhase *phase);
+extern void tp_readonly_end(ReadonlyPhase *phase);
+extern void tp_readonly_close(ReadonlyPhase *phase);
+extern bool tp_table_is_readonly(Oid relid);
+extern void tp_readonly_relcache_callback(Oid relid);
+
+/* readonly_heap.c */
+extern void tp_readonly_heap_init(void);
+extern const TableAmRoutine *tp_readonly_heap_routine(void);
+
+/* readonly_index.c */
+extern IndexAmRoutine *tp_readonly_index_routine(Relation index);
+
+#endif							/* READONLY_H */

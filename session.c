@@ -1,0 +1,60 @@
+/*-------------------------------------------------------------------------
+ *
+ * session.c
+ *	  Temporary tables of this session, and counters of what the module did.
+ *
+ * The counters belong to one process, and each is added to in one place: before
+ * workers are launched, before the next launch or at the end of the run, when a
+ * dirty flag is cleared, when the second look decides.  They count what happened,
+ * whether or not the statement failed or the transaction was rolled back.  A
+ * worker's counters are lost when it exits.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "utils/syscache.h"
+
+#include "temp_parallel.h"
+
+SessionStats tp_session_stats;
+
+/*
+ * Has this session a temporary schema?  Every hook asks this first, and for most
+ * sessions it is the only question.
+ */
+bool
+tp_session_has_temp_tables(void)
+{
+	Oid			namespace;
+	Oid			toast_namespace;
+
+	GetTempNamespaceState(&namespace, &toast_namespace);
+	return OidIsValid(namespace);
+}
+
+/*
+ * Is relid a table that this module handles: temporary, of this session, with
+ * heap as its access method?  False for a relation that does not exist.
+ */
+bool
+tp_is_session_temp_table(Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Form_pg_class form;
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	form = (Form_pg_class) GETSTRUCT(tuple);
+	result = form->relpersistence == RELPERSISTENCE_TEMP &&
+		form->relkind == RELKIND_RELATION &&
+		form->relam == HEAP_TABLE_AM_OID &&
+		isTempOrTempToastNamespace(form->relnamespace);
+	ReleaseSysCache(tuple);
+	return result;
+}

@@ -1,0 +1,55 @@
+/*-------------------------------------------------------------------------
+ *
+ * settings.c
+ *	  The module's settings (GUCs).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <float.h>
+
+#include "temp_parallel.h"
+#include "utils/guc.h"
+
+bool		tp_enabled = true;
+double		tp_write_temp_page_cost = 1.30;
+double		tp_buffer_scan_cost = 0.01;
+int			tp_worker_temp_buffers = 1024;
+
+/*
+ * Define the settings; called once, when the module is loaded.
+ */
+void
+tp_define_settings(void)
+{
+	DefineCustomBoolVariable("temp_parallel.enabled",
+							 "Enables parallel query over temporary tables.",
+							 NULL,
+							 &tp_enabled,
+							 true,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+	DefineCustomRealVariable("temp_parallel.write_temp_page_cost",
+							 "Sets the planner's estimate of the cost of writing a dirty local buffer.",
+							 "On the scale of seq_page_cost.",
+							 &tp_write_temp_page_cost,
+							 1.30, 0, DBL_MAX,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+	DefineCustomRealVariable("temp_parallel.buffer_scan_cost",
+							 "Sets the planner's estimate of the cost of looking at a local buffer for a dirty page.",
+							 "On the scale of seq_page_cost.",
+							 &tp_buffer_scan_cost,
+							 0.01, 0, DBL_MAX,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+	DefineCustomIntVariable("temp_parallel.worker_temp_buffers",
+							"Sets the number of temporary buffers used by each parallel worker.",
+							"A worker whose plan may have more pages pinned at once gets more, up to the session's \"temp_buffers\".",
+							&tp_worker_temp_buffers,
+							1024, 100, INT_MAX / 2,
+							PGC_USERSET, GUC_UNIT_BLOCKS | GUC_EXPLAIN,
+							NULL, NULL, NULL);
+	MarkGUCPrefixReserved("temp_parallel");
+}
