@@ -20,7 +20,6 @@
 #include "executor/instrument.h"
 #include "miscadmin.h"
 #include "storage/bufpage.h"
-#include "utils/memutils.h"
 
 #include "localbuf.h"
 

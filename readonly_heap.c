@@ -29,6 +29,7 @@
  */
 #include "postgres.h"
 
+#include "access/heapam.h"
 #include "access/syncscan.h"
 #include "access/tsmapi.h"
 #include "access/visibilitymap.h"

@@ -12,15 +12,13 @@
 #ifndef TEMP_PARALLEL_COMPAT_H
 #define TEMP_PARALLEL_COMPAT_H
 
-#include "access/heapam.h"
+#include "access/htup.h"
 #include "access/parallel.h"
+#include "access/skey.h"
 #include "access/valid.h"
-#include "catalog/pg_class.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
 #include "optimizer/pathnode.h"
-#include "optimizer/paths.h"
-#include "optimizer/planner.h"
 #include "pgstat.h"
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
