@@ -64,6 +64,10 @@ TAP_TESTS = 1
 # and the one of torn pages builds the module twice more; script/test runs them.
 PROVE_TESTS ?= $(filter-out t/030_tpch.pl t/045_torn_pages.pl,$(wildcard t/*.pl))
 
+# The release, of which META.json has the number.
+DISTVERSION := $(shell sed -n 's/^   "version": "\(.*\)",$$/\1/p' META.json)
+PG_CPPFLAGS += -DTP_VERSION='"$(DISTVERSION)"'
+
 # make WERROR=1, for developers and CI: a new compiler's new warning must not
 # keep a user from building. The exceptions are what the server's own headers
 # and style need.
@@ -72,8 +76,7 @@ PG_CFLAGS += -Wall -Wextra -Werror \
 	-Wno-unused-parameter \
 	-Wno-sign-compare \
 	-Wno-missing-field-initializers \
-	-Wno-cast-function-type \
-	-Wno-clobbered
+	-Wno-cast-function-type
 endif
 
 PG_CONFIG ?= pg_config
@@ -81,7 +84,6 @@ PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
 # The zip for PGXN: what is committed, less what .gitattributes leaves out.
-DISTVERSION = $(shell sed -n 's/^   "version": "\(.*\)",$$/\1/p' META.json)
 .PHONY: dist
 dist:
 	git archive --format=zip --prefix=temp_parallel-$(DISTVERSION)/ \
