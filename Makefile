@@ -80,7 +80,7 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
-# The zip file for PGXN: what is committed, except what .gitattributes leaves out.
+# The zip for PGXN: what is committed, less what .gitattributes leaves out.
 DISTVERSION = $(shell sed -n 's/^   "version": "\(.*\)",$$/\1/p' META.json)
 .PHONY: dist
 dist:
