@@ -66,7 +66,7 @@ TAP_TESTS = 1
 PROVE_TESTS ?= $(filter-out t/030_tpch.pl t/045_torn_pages.pl,$(wildcard t/*.pl))
 
 # The release, of which META.json has the number.
-DISTVERSION := $(shell sed -n 's/^   "version": "\(.*\)",$$/\1/p' META.json)
+DISTVERSION := $(shell sed -n 's/^   "version": "\(.*\)",$$/\1/p' $(dir $(firstword $(MAKEFILE_LIST)))META.json)
 PG_CPPFLAGS += -DTP_VERSION='"$(DISTVERSION)"'
 
 # make WERROR=1 is for developers and CI: a new compiler's warnings must not keep
