@@ -21,6 +21,7 @@ OBJS = \
 	func_oscache.o \
 	func_stats.o \
 	func_view.o \
+	localbuf_account.o \
 	localbuf_dropped.o \
 	localbuf_evict.o \
 	localbuf_family.o \
@@ -34,6 +35,7 @@ OBJS = \
 	plan_paths.o \
 	plan_pins.o \
 	plan_placement.o \
+	plan_saving.o \
 	plan_user_code.o \
 	plan_walk.o \
 	readonly_heap.o \

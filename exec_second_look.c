@@ -112,9 +112,9 @@ tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes)
 	{
 		const FlushPlan *plan = tp_flush_node_plan(lfirst(lc));
 
-		planned_flush += plan->planned.cost;
+		planned_flush += plan->planned.charge;
 		flush += tp_flush_cost_of_tables(stats, plan->relids,
-										 plan->indexes).cost;
+										 plan->indexes).charge;
 	}
 	if (flush <= planned_flush)
 		return false;

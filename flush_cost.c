@@ -61,13 +61,15 @@ add_writes(FlushCost *cost, LocalBufStats *stats, List *relations)
 
 /*
  * What a flush of the tables relids, a List of Oid without duplicates, would
- * cost by stats, with those of their indexes that are in indexes.  The tables are
- * locked.
+ * cost by stats, with those of their indexes that are in indexes, and what it is
+ * charged.  The tables are locked.
  */
 FlushCost
 tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 {
 	FlushCost	result = {0};
+	Cost		scan = tp_buffer_scan_cost * stats->allocated;
+	Cost		saved = 0;
 	ListCell   *lc;
 
 	if (relids == NIL)
@@ -76,12 +78,17 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 	foreach(lc, relids)
 	{
 		List	   *family = tp_family_open(lfirst_oid(lc), indexes);
+		Cost		before = result.cost;
 
 		add_writes(&result, stats, family);
+		if (tp_flush_investment)
+			saved += tp_account_balance(linitial(family),
+										result.cost - before + scan);
 		tp_family_close(family);
 	}
 	result.allocated = stats->allocated;
-	result.cost += tp_buffer_scan_cost * stats->allocated;
+	result.cost += scan;
+	result.charge = Max(result.cost - saved, 0);
 	return result;
 }
 
@@ -97,5 +104,6 @@ tp_flush_cost_of_pool(LocalBufStats *stats)
 	result.dirtied = stats->dirtied;
 	result.cost = tp_write_temp_page_cost * stats->dirtied +
 		tp_buffer_scan_cost * stats->allocated;
+	result.charge = result.cost;
 	return result;
 }

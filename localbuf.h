@@ -59,12 +59,20 @@ extern LocalBufCount *tp_localbuf_stats_relation(LocalBufStats *stats,
 												 Relation rel);
 extern bool tp_local_buffer_is_pinned(int i);
 
+/* localbuf_account.c */
+extern Cost tp_account_balance(Relation table, Cost price);
+extern void tp_account_add(Relation table, Cost saving, Cost price);
+extern void tp_account_close(RelFileLocator locator);
+extern void tp_account_close_all(void);
+extern void tp_account_close_empty(void);
+
 /* flush_cost.c */
 typedef struct FlushCost
 {
 	int			allocated;		/* buffers in the pool, all relations */
 	int			dirtied;		/* pages the flush would write */
 	Cost		cost;			/* what that costs */
+	Cost		charge;			/* that less the tables' accounts */
 } FlushCost;
 
 extern double tp_tablespace_factor(Relation rel);

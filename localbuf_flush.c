@@ -182,6 +182,8 @@ flush_relations(const RelFileLocator *locators, int nlocators,
 			dirty[ndirty++] = i;
 	}
 	write_buffers(dirty, ndirty, heaps, nheaps);
+	for (int i = 0; i < nlocators; i++)
+		tp_account_close(locators[i]);
 	pfree(dirty);
 	return ndirty;
 }
@@ -205,6 +207,7 @@ tp_flush_all_local_buffers(void)
 			dirty[ndirty++] = i;
 	}
 	write_buffers(dirty, ndirty, heaps, nheaps);
+	tp_account_close_all();
 	pfree(heaps);
 	pfree(dirty);
 	return ndirty;

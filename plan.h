@@ -21,10 +21,24 @@ extern void tp_add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel,
 										Index rti, RangeTblEntry *rte);
 
 /* plan_gather_cost.c */
+typedef enum FlushCharging
+{
+	NOT_FOR_WORKERS,			/* no worker may read temporary tables */
+	CHARGE_FLUSH,				/* Gather is charged with the flush */
+	CHARGE_NOTHING				/* plan as if all tables were clean */
+} FlushCharging;
+
+typedef struct FlushCharges
+{
+	LocalBufStats *stats;		/* what the charges are of, or NULL if there
+								 * were none */
+	bool		charged;		/* was a Gather charged with more than 0? */
+} FlushCharges;
+
 extern PlannedStmt *tp_planner_with_flush_cost(planner_hook_type next,
 											   PLANNER_HOOK_ARGS,
-											   bool consider_temp,
-											   LocalBufStats **stats);
+											   FlushCharging charging,
+											   FlushCharges *charges);
 extern bool tp_planning_temp_tables(void);
 extern void tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel);
 extern void tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final);
@@ -35,6 +49,18 @@ extern RelOptInfo *tp_join_search_with_flush_cost(join_search_hook_type next,
 												  PlannerInfo *root,
 												  int levels_needed,
 												  List *initial_rels);
+
+/* plan_saving.c */
+typedef struct FlushSaving
+{
+	Cost		saving;			/* of a plan with workers, if tables are clean */
+	List	   *relids;			/* the tables that it would flush */
+	List	   *indexes;		/* the same of their indexes */
+} FlushSaving;
+
+extern void tp_note_saving(PlannedStmt *stmt, PLANNER_HOOK_ARGS);
+extern bool tp_saving_of(PlannedStmt *stmt, FlushSaving *saving);
+extern void tp_credit_saving(const FlushSaving *saving);
 
 /* plan_walk.c */
 typedef struct PlanContents
@@ -50,6 +76,7 @@ extern List *tp_plan_children(Plan *plan);
 extern PlanContents tp_plan_contents(Plan *plan, List *rtable, List *subplans);
 extern PlanContents tp_statement_contents(PlannedStmt *stmt);
 extern bool tp_names_temp_table(List *rtable);
+extern bool tp_reads_temp_table(Query *query);
 extern List *tp_statement_gathers(PlannedStmt *stmt);
 
 /* plan_user_code.c */
@@ -78,7 +105,7 @@ extern bool tp_is_flush_node(Plan *plan);
 extern FlushPlan tp_flush_plan(CustomScan *cscan);
 
 /* plan_placement.c */
-extern void tp_place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats);
+extern bool tp_place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats);
 extern CustomScan *tp_find_flush_node(Plan *top);
 
 #endif							/* PLAN_H */

@@ -46,8 +46,8 @@ tp_make_flush_node(Plan *child, const FlushPlan *info, int plan_node_id)
 	CustomScan *cscan = makeNode(CustomScan);
 	Plan	   *plan = &cscan->scan.plan;
 
-	plan->startup_cost = child->startup_cost + info->planned.cost;
-	plan->total_cost = child->total_cost + info->planned.cost;
+	plan->startup_cost = child->startup_cost + info->planned.charge;
+	plan->total_cost = child->total_cost + info->planned.charge;
 	plan->plan_rows = child->plan_rows;
 	plan->plan_width = child->plan_width;
 	plan->parallel_aware = true;	/* otherwise the callbacks for parallel
@@ -64,7 +64,7 @@ tp_make_flush_node(Plan *child, const FlushPlan *info, int plan_node_id)
 
 	/*
 	 * A worker gets all this as text, in which a Float without a fraction
-	 * would come back as an Integer: hence a String for the cost.
+	 * would come back as an Integer: hence Strings for costs.
 	 */
 	cscan->custom_private =
 		list_make5(info->relids,
@@ -76,6 +76,8 @@ tp_make_flush_node(Plan *child, const FlushPlan *info, int plan_node_id)
 									makeInteger(info->pins));
 	cscan->custom_private = lappend(cscan->custom_private,
 									makeInteger(info->user_code));
+	cscan->custom_private = lappend(cscan->custom_private,
+									makeString(psprintf("%.17g", info->planned.charge)));
 	cscan->methods = GetCustomScanMethods(FLUSH_NODE_NAME, false);
 	return cscan;
 }
@@ -106,5 +108,6 @@ tp_flush_plan(CustomScan *cscan)
 	info.planned.cost = strtod(strVal(list_nth(items, 4)), NULL);
 	info.pins = intVal(list_nth(items, 5));
 	info.user_code = intVal(list_nth(items, 6)) != 0;
+	info.planned.charge = strtod(strVal(list_nth(items, 7)), NULL);
 	return info;
 }

@@ -62,8 +62,8 @@
 typedef struct PlannerCall
 {
 	struct PlannerCall *outer;
-	bool		consider_temp;	/* may this one read temporary tables in
-								 * workers? */
+	FlushCharging charging;
+	bool		has_charged;	/* has a Gather been charged? */
 	double		before;			/* what to put parallel_setup_cost back to */
 	bool		saved;			/* has the server been told? */
 	double		setup_cost;		/* parallel_setup_cost without a charge */
@@ -121,27 +121,26 @@ set_charge(Cost cost)
 
 	if (cost > 0 && !current->saved)
 		save_setup_cost();
+	current->has_charged |= cost > 0;
 	current->charged = setup_cost + cost;
 	parallel_setup_cost = current->charged;
 }
 
 /*
  * Run the planner with the charges in force.  next is the hook of another module,
- * or NULL; consider_temp says whether the statement may have its temporary tables
- * read by workers at all.  Returns the plan, without flush nodes, and in *stats the
- * counts that the charges are of, or NULL if none were needed; both in the current
- * memory context.
+ * or NULL.  Returns the plan, without flush nodes, and in *charges what was
+ * charged; both in the current memory context.
  */
 PlannedStmt *
 tp_planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
-						   bool consider_temp, LocalBufStats **stats)
+						   FlushCharging charging, FlushCharges *charges)
 {
 	PlannerCall call = {0};
 	int			guc_level = NewGUCNestLevel();
 	PlannedStmt *volatile result;
 
 	call.outer = current;
-	call.consider_temp = consider_temp;
+	call.charging = charging;
 	call.before = parallel_setup_cost;
 	if (current != NULL && parallel_setup_cost == current->charged)
 		call.setup_cost = current->setup_cost;
@@ -167,7 +166,8 @@ tp_planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
 	PG_END_TRY();
 	AtEOXact_GUC(true, guc_level);	/* after an error the abort does it */
 
-	*stats = call.stats;
+	charges->stats = call.stats;
+	charges->charged = call.has_charged;
 	return result;
 }
 
@@ -175,7 +175,7 @@ tp_planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
 bool
 tp_planning_temp_tables(void)
 {
-	return current != NULL && current->consider_temp;
+	return current != NULL && current->charging != NOT_FOR_WORKERS;
 }
 
 /* ----------
@@ -556,7 +556,7 @@ setop_gather_may_win(PlannerInfo *root, RelOptInfo *final)
 static Cost
 flush_cost(List *relids, List *indexes)
 {
-	if (relids == NIL)
+	if (relids == NIL || current->charging == CHARGE_NOTHING)
 		return 0;
 	if (current->stats == NULL)
 	{
@@ -565,7 +565,7 @@ flush_cost(List *relids, List *indexes)
 		current->stats = tp_localbuf_stats_for_price();
 		MemoryContextSwitchTo(old);
 	}
-	return tp_flush_cost_of_tables(current->stats, relids, indexes).cost;
+	return tp_flush_cost_of_tables(current->stats, relids, indexes).charge;
 }
 
 /*

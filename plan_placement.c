@@ -67,8 +67,8 @@ insert_flush_node(Plan *gather, const FlushPlan *info, int plan_node_id)
 
 	while ((child = tuple_bound_child(*place)) != NULL)
 	{
-		(*place)->startup_cost += info->planned.cost;
-		(*place)->total_cost += info->planned.cost;
+		(*place)->startup_cost += info->planned.charge;
+		(*place)->total_cost += info->planned.charge;
 		place = child;
 	}
 
@@ -94,7 +94,8 @@ tp_find_flush_node(Plan *top)
 /*
  * Give each Gather of stmt that needs one its flush node.  stats are the counts
  * that the planner reckoned with, or NULL if it never needed them (a plan that
- * debug_parallel_query made parallel).  Changes the plan in place.
+ * debug_parallel_query made parallel).  Changes the plan in place; returns whether
+ * it has a flush node now.
  *
  * If a node of the plan is unknown, wherever it is, it may read temporary
  * tables unseen or have a Gather below it.  Then all of the statement's Gathers
@@ -102,20 +103,21 @@ tp_find_flush_node(Plan *top)
  * ExecGather() and ExecGatherMerge() launch none without parallel mode, and a
  * parallel-aware node that has no shared state works alone.
  */
-void
+bool
 tp_place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
 {
 	PlanContents all = tp_statement_contents(stmt);
+	bool		placed = false;
 	int			last_id;
 	ListCell   *lc;
 
 	if (all.unknown && tp_names_temp_table(stmt->rtable))
 	{
 		stmt->parallelModeNeeded = false;
-		return;
+		return false;
 	}
 	if (all.temp_tables == NIL)
-		return;
+		return false;
 
 	last_id = max_plan_node_id(stmt->planTree);
 	foreach(lc, stmt->subplans)
@@ -138,5 +140,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
 		info.pins = tp_plan_pins(gather->lefttree, contents.subplans, stmt);
 		info.user_code = contents.user_code;
 		insert_flush_node(gather, &info, ++last_id);
+		placed = true;
 	}
+	return placed;
 }

@@ -376,3 +376,28 @@ tp_names_temp_table(List *rtable)
 	}
 	return false;
 }
+
+static bool
+reads_temp_table_walker(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, RangeTblEntry))
+		return ((RangeTblEntry *) node)->rtekind == RTE_RELATION &&
+			tp_is_session_temp_table(((RangeTblEntry *) node)->relid);
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, reads_temp_table_walker,
+								 context, QTW_EXAMINE_RTES_BEFORE);
+	return expression_tree_walker(node, reads_temp_table_walker, context);
+}
+
+/*
+ * Does query, rewritten but not planned, name a temporary table of this session?
+ * Children of partitioned tables have the persistence of their parents, but
+ * is_session_temp_table() is false for these.
+ */
+bool
+tp_reads_temp_table(Query *query)
+{
+	return reads_temp_table_walker((Node *) query, NULL);
+}

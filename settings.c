@@ -16,6 +16,7 @@ bool		tp_enabled = true;
 double		tp_write_temp_page_cost = 1.30;
 double		tp_buffer_scan_cost = 0.01;
 int			tp_worker_temp_buffers = 1024;
+bool		tp_flush_investment = true;
 
 /*
  * Define the settings; called once, when the module is loaded.
@@ -42,6 +43,13 @@ tp_define_settings(void)
 							 "On the scale of seq_page_cost.",
 							 &tp_buffer_scan_cost,
 							 0.01, 0, DBL_MAX,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("temp_parallel.flush_investment",
+							 "Charges a flush less what parallel workers would have saved in earlier statements.",
+							 "If off, each statement is charged the whole flush.",
+							 &tp_flush_investment,
+							 true,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("temp_parallel.worker_temp_buffers",

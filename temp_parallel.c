@@ -18,6 +18,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "fmgr.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -46,8 +47,29 @@ void		_PG_init(void);
  * ----------
  */
 static PlannedStmt *
+plan_with_workers(PLANNER_HOOK_ARGS)
+{
+	Query	   *copy = tp_flush_investment && tp_reads_temp_table(parse) ?
+		copyObject(parse) : NULL;
+	FlushCharges charges;
+	PlannedStmt *stmt = tp_planner_with_flush_cost(prev_planner,
+												   PLANNER_HOOK_PASS,
+												   CHARGE_FLUSH, &charges);
+	bool		placed = stmt->parallelModeNeeded &&
+		tp_place_flush_nodes(stmt, charges.stats);
+
+	if (copy != NULL && charges.charged && !placed)
+	{
+		parse = copy;
+		tp_note_saving(stmt, PLANNER_HOOK_PASS);
+	}
+	return stmt;
+}
+
+static PlannedStmt *
 run_planner(PLANNER_HOOK_ARGS)
 {
+	FlushCharges charges;
 	bool		consider_temp;
 
 	if (IsParallelWorker())
@@ -65,18 +87,12 @@ run_planner(PLANNER_HOOK_ARGS)
 		max_parallel_workers_per_gather > 0 &&
 		!IsParallelWorker();
 
+	if (consider_temp)
+		return plan_with_workers(PLANNER_HOOK_PASS);
 	/* a nested planner call must not inherit the outer call's charge */
-	if (consider_temp || tp_planning_temp_tables())
-	{
-		LocalBufStats *stats;
-		PlannedStmt *stmt = tp_planner_with_flush_cost(prev_planner,
-													   PLANNER_HOOK_PASS,
-													   consider_temp, &stats);
-
-		if (consider_temp && stmt->parallelModeNeeded)
-			tp_place_flush_nodes(stmt, stats);
-		return stmt;
-	}
+	if (tp_planning_temp_tables())
+		return tp_planner_with_flush_cost(prev_planner, PLANNER_HOOK_PASS,
+										  NOT_FOR_WORKERS, &charges);
 	if (prev_planner)
 		return prev_planner(PLANNER_HOOK_PASS);
 	return standard_planner(PLANNER_HOOK_PASS);
@@ -205,10 +221,18 @@ static void
 temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 {
 	ErrorContextCallback noting;
+	bool		complete = count == 0 && !queryDesc->already_executed;
+	FlushSaving saving;
 
 	tp_begin_noting_missing_files(&noting);
 	run_executor(EXECUTOR_RUN_PASS);
 	tp_end_noting_missing_files(&noting);
+
+	if (complete && tp_saving_of(queryDesc->plannedstmt, &saving))
+	{
+		tp_session_stats.serial_by_flush++;
+		tp_credit_saving(&saving);
+	}
 }
 
 static void
@@ -227,6 +251,10 @@ temp_parallel_ProcessUtility(PROCESS_UTILITY_ARGS)
 	else
 		standard_ProcessUtility(PROCESS_UTILITY_PASS);
 	tp_end_noting_missing_files(&noting);
+
+	/* truncates a new table's file in place */
+	if (IsA(pstmt->utilityStmt, TruncateStmt))
+		tp_account_close_empty();
 }
 
 /* ----------
@@ -240,6 +268,13 @@ temp_parallel_relcache_callback(Datum arg, Oid relid)
 	tp_refuse_again(relid);
 }
 
+static void
+temp_parallel_xact_callback(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT)
+		tp_account_close_empty();
+}
+
 /* ----------
  * Loading
  * ----------
@@ -251,6 +286,7 @@ _PG_init(void)
 	tp_register_flush_node();
 	tp_readonly_heap_init();
 	CacheRegisterRelcacheCallback(temp_parallel_relcache_callback, (Datum) 0);
+	RegisterXactCallback(temp_parallel_xact_callback, NULL);
 
 	prev_planner = planner_hook;
 	planner_hook = temp_parallel_planner;

@@ -1,0 +1,132 @@
+/*-------------------------------------------------------------------------
+ *
+ * localbuf_account.c
+ *	  Accounts: what workers would have saved so far, had tables been clean.
+ *
+ * A single query seldom pays for a large flush, but several do.  Charged to each
+ * query alone, the flush would be refused each time, and the table would be read
+ * by one process for ever.  So each temporary table has an account, in the units
+ * of the planner.  A statement that ran without workers only because of the flush
+ * adds what they would have saved; the flush is charged less the accounts of its
+ * tables; and it closes them.  This is the rule for the ski rental problem: buy
+ * when the rent paid has reached the price.  The total is never more than twice
+ * that of the best decisions in hindsight, and no rule that does not know the
+ * future guarantees less.
+ *
+ * An account belongs to a table's file.  DROP and TRUNCATE leave it without one;
+ * a transaction that is rolled back gets the account of the former file back.
+ *
+ * The invariant: no account is more than the price at which its table would be
+ * flushed alone, as of the last statement that was entered.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <sys/stat.h>
+
+#include "utils/memutils.h"
+
+#include "localbuf.h"
+
+typedef struct Account
+{
+	RelFileLocator locator;		/* hash key: the table's */
+	Cost		saved;
+} Account;
+
+static HTAB *accounts = NULL;
+
+static void
+make_accounts(void)
+{
+	HASHCTL		ctl;
+
+	ctl.keysize = sizeof(RelFileLocator);
+	ctl.entrysize = sizeof(Account);
+	ctl.hcxt = TopMemoryContext;
+	accounts = hash_create("accounts of temporary tables", 64, &ctl,
+						   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
+/*
+ * The balance of table's account, in planner units, which is price at most.  An
+ * account that has more, as pages were written or dropped meanwhile, is cut.
+ */
+Cost
+tp_account_balance(Relation table, Cost price)
+{
+	Account    *account;
+
+	if (accounts == NULL)
+		return 0;
+	account = hash_search(accounts, &RelationFileLocator(table), HASH_FIND,
+						  NULL);
+	if (account == NULL)
+		return 0;
+	account->saved = Min(account->saved, price);
+	return account->saved;
+}
+
+/*
+ * Add saving to table's account, which becomes price at most.
+ */
+void
+tp_account_add(Relation table, Cost saving, Cost price)
+{
+	Account    *account;
+	bool		found;
+
+	if (accounts == NULL)
+		make_accounts();
+	account = hash_search(accounts, &RelationFileLocator(table), HASH_ENTER,
+						  &found);
+	if (!found)
+		account->saved = 0;
+	account->saved = Min(account->saved + saving, price);
+}
+
+/*
+ * The dirty pages of a table's file have been written, whatever it costs.
+ */
+void
+tp_account_close(RelFileLocator locator)
+{
+	if (accounts != NULL)
+		(void) hash_search(accounts, &locator, HASH_REMOVE, NULL);
+}
+
+/*
+ * Close all accounts.
+ */
+void
+tp_account_close_all(void)
+{
+	if (accounts != NULL)
+		hash_destroy(accounts);
+	accounts = NULL;
+}
+
+/*
+ * Close the accounts of files that are empty or gone.  Raises nothing but out of
+ * memory, so that it may be called when a transaction has ended.
+ */
+void
+tp_account_close_empty(void)
+{
+	HASH_SEQ_STATUS seq;
+	Account    *account;
+
+	if (accounts == NULL)
+		return;
+	hash_seq_init(&seq, accounts);
+	while ((account = hash_seq_search(&seq)) != NULL)
+	{
+		char	   *path = temp_relation_path(account->locator, MAIN_FORKNUM);
+		struct stat file;
+
+		if (stat(path, &file) != 0 || file.st_size == 0)
+			(void) hash_search(accounts, &account->locator, HASH_REMOVE, NULL);
+		pfree(path);
+	}
+}
