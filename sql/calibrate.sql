@@ -6,20 +6,7 @@ CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
 SET temp_buffers = '2MB';
 
--- SQLSTATE, message, detail and hint
-CREATE FUNCTION refused(statement text) RETURNS text LANGUAGE plpgsql AS
-$$
-DECLARE
-	detail text;
-	hint text;
-BEGIN
-	EXECUTE statement;
-	RETURN 'accepted';
-EXCEPTION WHEN OTHERS THEN
-	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-	RETURN concat_ws(E'\n', SQLSTATE || ': ' || SQLERRM, nullif(detail, ''), nullif(hint, ''));
-END
-$$;
+\i sql/include/refused.sql
 
 -- The files of a session that has just ended may still be there.
 DO $$ BEGIN
@@ -235,11 +222,7 @@ SELECT refused('SELECT temp_parallel_calibrate(16, 6)');
 ROLLBACK;
 BEGIN;
 ALTER FUNCTION temp_parallel_calibrate PARALLEL RESTRICTED;
-SET LOCAL parallel_setup_cost = 0;
-SET LOCAL parallel_tuple_cost = 0;
-SET LOCAL min_parallel_table_scan_size = 0;
-SET LOCAL max_parallel_workers_per_gather = 2;
-SET LOCAL temp_parallel.write_temp_page_cost = 0;
+\i sql/include/cheap_workers.sql
 SELECT refused('SELECT count(*), temp_parallel_calibrate(16, 6) FROM mine');
 ROLLBACK;
 SELECT * FROM left_behind;

@@ -4,16 +4,14 @@
 -- are: with an older one it would be the wrong plan, or have the wrong price.
 --
 CREATE EXTENSION temp_parallel;
-SET max_parallel_workers_per_gather = 2;
-SET min_parallel_table_scan_size = 0;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
+\i sql/include/cheap_workers.sql
 SET cpu_tuple_cost = 1000;
 SET enable_indexonlyscan = off;
 SET enable_indexscan = off;
 SET enable_bitmapscan = off;
 SET temp_parallel.write_temp_page_cost = 1;
-SET temp_parallel.buffer_scan_cost = 0;
+
+\i sql/include/explain_flush.sql
 
 CREATE TEMP TABLE t (id int, pad text) WITH (parallel_workers = 2);
 CREATE INDEX t_id ON t (id);
@@ -21,13 +19,9 @@ CREATE INDEX t_id ON t (id);
 -- Are there dirty pages, and is it their number that is in the plan?
 CREATE FUNCTION counted(OUT dirty bool, OUT right_number bool) LANGUAGE plpgsql AS $$
 DECLARE
-	plan jsonb;
-	planned float8;
+	planned float8 := flush_plan('SELECT count(*), sum(id) FROM t')->>'Planned Flush Cost';
 	actual float8;
 BEGIN
-	EXECUTE 'EXPLAIN (FORMAT JSON) SELECT count(*), sum(id) FROM t' INTO plan;
-	SELECT (node->>'Planned Flush Cost')::float8 INTO planned
-	  FROM jsonb_path_query(plan, 'strict $.** ? (@."Custom Plan Provider" == "TempFlush")') node;
 	actual := (SELECT coalesce(sum(r.dirty), 0) FROM pg_local_buffers_relations() r
 				WHERE r."table" = 't'::regclass AND r.kind <> 'index');
 	dirty := actual > 0;
@@ -120,5 +114,5 @@ CREATE TEMP TABLE filler AS SELECT repeat('x', 1000) FROM generate_series(1, 100
 SELECT right_number FROM counted();
 
 DROP TABLE t, filler;
-DROP FUNCTION counted;
+DROP FUNCTION counted, explain_analyze, flush_plan;
 DROP EXTENSION temp_parallel;

@@ -4,12 +4,7 @@
 -- the first is a hole that takes no space.
 --
 CREATE EXTENSION temp_parallel;
-SET max_parallel_workers_per_gather = 2;
-SET min_parallel_table_scan_size = 0;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET temp_parallel.write_temp_page_cost = 0;
-SET temp_parallel.buffer_scan_cost = 0;
+\i sql/include/cheap_workers.sql
 
 CREATE TEMP TABLE t (id int, pad text);
 DO $$

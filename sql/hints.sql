@@ -47,13 +47,7 @@ SELECT count(*) AS differ FROM hints('flushed') f JOIN hints('core') c USING (lp
 
 -- So does the one before workers start, when they are to read the table.
 ALTER TABLE flushed_for_workers SET (parallel_workers = 2);
-SET max_parallel_workers_per_gather = 2;
-SET min_parallel_table_scan_size = 0;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET temp_parallel.write_temp_page_cost = 0;
-SET temp_parallel.buffer_scan_cost = 0;
-SET cpu_tuple_cost = 10;
+\i sql/include/cheap_workers.sql
 SET parallel_leader_participation = off;
 EXPLAIN (COSTS OFF) SELECT count(*), sum(id), sum(v) FROM flushed_for_workers;
 SELECT count(*), sum(id), sum(v) FROM flushed_for_workers;

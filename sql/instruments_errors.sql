@@ -4,19 +4,7 @@
 CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
 
--- SQLSTATE, message and hint
-CREATE FUNCTION refused(statement text) RETURNS text LANGUAGE plpgsql AS
-$$
-DECLARE
-	hint text;
-BEGIN
-	EXECUTE statement;
-	RETURN 'accepted';
-EXCEPTION WHEN OTHERS THEN
-	GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT;
-	RETURN format(E'%s: %s\n%s', SQLSTATE, SQLERRM, hint);
-END
-$$;
+\i sql/include/refused.sql
 
 CREATE TABLE permanent (id int PRIMARY KEY);
 CREATE VIEW a_view AS SELECT * FROM permanent;
@@ -122,12 +110,7 @@ ROLLBACK;
 
 -- neither in the leader of a parallel query, which may look, though
 BEGIN;
-SET LOCAL min_parallel_table_scan_size = 0;
-SET LOCAL parallel_setup_cost = 0;
-SET LOCAL parallel_tuple_cost = 0;
-SET LOCAL max_parallel_workers_per_gather = 2;
-SET LOCAL temp_parallel.write_temp_page_cost = 0;
-SET LOCAL temp_parallel.buffer_scan_cost = 0;
+\i sql/include/cheap_workers.sql
 SELECT format('ALTER FUNCTION %s PARALLEL RESTRICTED', p.oid::regprocedure)
 FROM pg_depend d JOIN pg_proc p ON d.objid = p.oid
 WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND p.proparallel = 'u' AND

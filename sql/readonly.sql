@@ -14,15 +14,8 @@
 CREATE EXTENSION temp_parallel;
 SET temp_buffers = 100;
 SET temp_parallel.worker_temp_buffers = 100;
-SET temp_parallel.write_temp_page_cost = 0;
-SET temp_parallel.buffer_scan_cost = 0;
-SET max_parallel_workers_per_gather = 2;
-SET min_parallel_table_scan_size = 0;
-SET min_parallel_index_scan_size = 0;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
+\i sql/include/cheap_workers.sql
 SET work_mem = '64kB';
-SET cpu_tuple_cost = 1;
 
 -- Runs a query with the extension on, and then off. Says whether the answers are
 -- the same, whether the table was read below Gather, and how many pages were

@@ -160,11 +160,8 @@ SELECT * FROM tp_security.everywhere('SELECT count(*) FROM notes WHERE grp IN (S
 SELECT * FROM tp_security.everywhere('SELECT count(*) FROM notes TABLESAMPLE BERNOULLI (100) WHERE tp_security.leaky(note)');
 -- the order of the conditions, in workers as in core
 BEGIN;
-SET LOCAL min_parallel_table_scan_size = 0;
-SET LOCAL parallel_setup_cost = 0;
-SET LOCAL parallel_tuple_cost = 0;
-SET LOCAL temp_parallel.write_temp_page_cost = 0;
-SET LOCAL temp_parallel.buffer_scan_cost = 0;
+\i sql/include/cheap_workers.sql
+RESET cpu_tuple_cost;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM notes WHERE tp_security.leaky(note) AND tp_security.leakproof(note);
 SET LOCAL temp_parallel.enabled = off;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM notes WHERE tp_security.leaky(note) AND tp_security.leakproof(note);
@@ -209,11 +206,7 @@ SELECT * FROM tp_security.everywhere('SELECT owner, count(*) FROM notes WHERE tp
 -- did its query run in workers? (EXPLAIN above does not look into the function)
 RESET ROLE;
 BEGIN;
-SET LOCAL min_parallel_table_scan_size = 0;
-SET LOCAL parallel_setup_cost = 0;
-SET LOCAL parallel_tuple_cost = 0;
-SET LOCAL temp_parallel.write_temp_page_cost = 0;
-SET LOCAL temp_parallel.buffer_scan_cost = 0;
+\i sql/include/cheap_workers.sql
 SELECT workers_launched FROM temp_parallel_stats() \gset
 :as_bob
 SELECT * FROM tp_security.alices();
@@ -257,10 +250,7 @@ RESET temp_parallel.worker_temp_buffers;
 RESET work_mem;
 RESET plan_cache_mode;
 BEGIN;
-SET LOCAL max_parallel_workers_per_gather = 2;
-SET LOCAL min_parallel_table_scan_size = 0;
-SET LOCAL parallel_setup_cost = 0;
-SET LOCAL parallel_tuple_cost = 0;
+\i sql/include/cheap_workers.sql
 SET LOCAL temp_parallel.write_temp_page_cost = 1.7e308;
 SET LOCAL temp_parallel.buffer_scan_cost = 1.7e308;
 SELECT * FROM tp_security.alices();

@@ -4,15 +4,10 @@
 CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
 SET temp_buffers = '8MB';
+\i sql/include/cheap_workers.sql
 
 CREATE TEMP TABLE big (id int, pad text);
 INSERT INTO big SELECT i, repeat('x', 100) FROM generate_series(1, 5800) i;
-SET min_parallel_table_scan_size = 0;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET max_parallel_workers_per_gather = 2;
-SET temp_parallel.write_temp_page_cost = 0;
-SET temp_parallel.buffer_scan_cost = 0;
 -- a hundred pages, all dirty, two workers
 SELECT buffers_skipped FROM pg_evict_local_buffers('big');
 SELECT pg_read_temp_relation('big'), pg_temp_buffers_dirty('big');

@@ -3,10 +3,7 @@
 --
 LOAD 'temp_parallel';
 \set SHOW_CONTEXT never
-SET max_parallel_workers_per_gather = 2;
-SET min_parallel_table_scan_size = 0;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
+\i sql/include/cheap_workers.sql
 SET parallel_leader_participation = off;
 
 CREATE TEMP TABLE t AS SELECT g AS id FROM generate_series(1, 1000) g;
