@@ -72,6 +72,9 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
+# The time that each TAP test takes; pg_regress prints its tests' times by itself.
+PROVE_FLAGS = --timer
+
 # The zip for PGXN: what is committed, less what .gitattributes leaves out.
 DISTVERSION = $(shell sed -n 's/^   "version": "\(.*\)",$$/\1/p' META.json)
 .PHONY: dist
