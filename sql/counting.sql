@@ -1,7 +1,7 @@
 --
--- The planner counts the dirty pages anew only when the pool has changed. After
--- whatever may change it, the plan must have been made with the number that there
--- are: with an older one it would be the wrong plan, or have the wrong price.
+-- The planner's number of dirty pages, which it counts again only if the pool has
+-- changed. After anything that can change the pool, a plan must have been made with
+-- the current number: an older one could lead to the wrong plan or the wrong cost.
 --
 CREATE EXTENSION temp_parallel;
 \i sql/include/cheap_workers.sql
@@ -16,7 +16,7 @@ SET temp_parallel.write_temp_page_cost = 1;
 CREATE TEMP TABLE t (id int, pad text) WITH (parallel_workers = 2);
 CREATE INDEX t_id ON t (id);
 
--- Are there dirty pages, and is it their number that is in the plan?
+-- Are there dirty pages, and does the plan have their number?
 CREATE FUNCTION counted(OUT dirty bool, OUT right_number bool) LANGUAGE plpgsql AS $$
 DECLARE
 	planned float8 := flush_plan('SELECT count(*), sum(id) FROM t')->>'Planned Flush Cost';
@@ -32,7 +32,7 @@ INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 5000) i;
 SELECT * FROM counted();
 SELECT * FROM counted();
 
--- written, by a flush and by one before workers start
+-- written by the function, and by the flush before workers are launched
 SELECT pg_flush_local_buffers('t') > 50 AS written;
 SELECT * FROM counted();
 UPDATE t SET id = id WHERE id = 4711;
@@ -40,8 +40,7 @@ SELECT * FROM counted();
 SELECT count(*) FROM t;
 SELECT * FROM counted();
 
--- dirty again by a hint that a reader sets, by a row lock, by a change that is
--- rolled back
+-- dirtied again by hint bits, by a row lock, by a change that is rolled back
 BEGIN;
 UPDATE t SET id = id WHERE id = 1;
 SELECT pg_flush_local_buffers('t') > 0 AS written;
@@ -61,7 +60,7 @@ SELECT * FROM counted();
 ROLLBACK;
 SELECT * FROM counted();
 
--- put out of the pool, read again, made dirty by the instrument
+-- evicted, read again, marked dirty by pg_temp_buffers_dirty()
 SELECT buffers_skipped FROM pg_evict_local_buffers('t');
 SELECT * FROM counted();
 SELECT pg_read_temp_relation('t') > 50 AS read;
@@ -69,8 +68,8 @@ SELECT * FROM counted();
 SELECT pg_temp_buffers_dirty('t') > 50 AS dirtied;
 SELECT * FROM counted();
 
--- dropped without being written: the end of the file by VACUUM, all of it by
--- TRUNCATE, in place when the transaction has made the file, an index
+-- dropped without being written: by VACUUM, which truncates the file; with an index;
+-- by TRUNCATE, which truncates in place a file that its own transaction has created
 DELETE FROM t WHERE id > 1000;
 SELECT * FROM counted();
 VACUUM t;
@@ -93,7 +92,7 @@ SELECT * FROM counted();
 COMMIT;
 SELECT * FROM counted();
 
--- ON COMMIT DELETE ROWS empties the same file
+-- ON COMMIT DELETE ROWS truncates in place
 DROP TABLE t;
 CREATE TEMP TABLE t (id int, pad text) WITH (parallel_workers = 2) ON COMMIT DELETE ROWS;
 BEGIN;
@@ -105,7 +104,7 @@ INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 100) i;
 SELECT * FROM counted();
 COMMIT;
 
--- another table's pages take the place of these
+-- evicted by another table's pages
 DROP TABLE t;
 CREATE TEMP TABLE t (id int, pad text) WITH (parallel_workers = 2);
 INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 5000) i;

@@ -9,8 +9,8 @@ SET cpu_tuple_cost = 100;
 \i sql/include/row_a_page.sql
 \i sql/include/explain_flush.sql
 
--- The dirty pages of the table that workers read are written, all of them, and
--- not those of any other table.
+-- All dirty pages of the table that the workers read are written, and no page of
+-- another table.
 UPDATE t SET id = id WHERE id <= 10;
 UPDATE other SET id = id WHERE id <= 20;
 SELECT pg_dirty_local_buffers() AS dirty \gset
@@ -23,11 +23,11 @@ SELECT regexp_replace(line, 'written=' || :dirty_t || '$', 'written=(all dirty p
   FROM explain_analyze('SELECT count(*), sum(id) FROM t') line;
 SELECT pg_dirty_local_buffers() = :dirty_other AS other_is_still_dirty;
 
--- A second query finds nothing to write.
+-- A second query has nothing to write.
 SELECT explain_analyze('SELECT count(*), sum(id) FROM t');
 
--- A cursor, or a fetch of some rows, does not enter parallel mode, and writes
--- nothing, although the plan could.
+-- A cursor, and a loop that fetches only some rows, do not enter parallel mode, and so
+-- write nothing even if the plan has a flush node.
 UPDATE t SET id = id WHERE id <= 10;
 SELECT pg_dirty_local_buffers() AS dirty \gset
 BEGIN;
@@ -42,11 +42,11 @@ BEGIN
 		EXIT;
 	END LOOP;
 END $$;
--- EXPLAIN without ANALYZE does not either.
+-- Nor does EXPLAIN without ANALYZE.
 EXPLAIN (COSTS OFF) SELECT count(*), sum(id) FROM t;
 SELECT pg_dirty_local_buffers() = :dirty AS nothing_written;
 
--- Neither does a statement whose parallel plan has no temporary table.
+-- Nor does a statement whose parallel plan reads no temporary table.
 CREATE TABLE permanent AS SELECT * FROM t;
 ANALYZE permanent;
 EXPLAIN (COSTS OFF) SELECT count(*), sum(id) FROM permanent;
@@ -54,8 +54,8 @@ SELECT count(*), sum(id) FROM permanent;
 SELECT pg_dirty_local_buffers() = :dirty AS nothing_written;
 DROP TABLE permanent;
 
--- A Gather that is started again launches workers, and so flushes, again. (The
--- subquery is correlated above its Gather only.)
+-- A Gather that is rescanned flushes and launches workers again. (The subquery is
+-- correlated only above its Gather.)
 CREATE TEMP TABLE outside AS SELECT g AS x FROM generate_series(1, 3) g;
 ANALYZE outside;
 SET enable_material = off;

@@ -9,7 +9,7 @@ SET cpu_tuple_cost = 100;
 \i sql/include/row_a_page.sql
 \i sql/include/explain_flush.sql
 
--- The formula, with the settings in force.
+-- The cost is computed with the current settings.
 UPDATE t SET id = id WHERE id <= 10;
 SET temp_parallel.write_temp_page_cost = 7;
 SELECT (plan->>'Planned Flush Cost')::float8 =
@@ -22,7 +22,7 @@ SELECT (plan->>'Planned Flush Cost')::float8 =
 -- A table joined with itself is flushed, and charged, once.
 SELECT (plan->>'Planned Flush Cost')::float8 = pg_temp_flush_cost('t') AS once
   FROM flush_plan('SELECT count(*) FROM t a JOIN t b USING (id)') plan;
--- Two tables are charged together, looking at the pool once.
+-- Two tables are charged together, with one scan of the pool.
 SET temp_parallel.buffer_scan_cost = 1;
 SELECT (plan->>'Planned Flush Cost')::float8 =
        pg_temp_flush_cost('t') + pg_temp_flush_cost('other')
@@ -31,7 +31,7 @@ SELECT (plan->>'Planned Flush Cost')::float8 =
 RESET temp_parallel.buffer_scan_cost;
 SET temp_parallel.write_temp_page_cost = 0;
 
--- A tablespace with its own seq_page_cost is charged in that proportion.
+-- The cost is proportional to the tablespace's own seq_page_cost.
 SET allow_in_place_tablespaces = on;
 CREATE TABLESPACE regress_temp_parallel_slow LOCATION '' WITH (seq_page_cost = 3);
 CREATE TEMP TABLE slow (LIKE t INCLUDING STORAGE) TABLESPACE regress_temp_parallel_slow;

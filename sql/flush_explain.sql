@@ -1,5 +1,5 @@
 --
--- What EXPLAIN says of a flush in formats other than text, and with VERBOSE.
+-- What EXPLAIN prints about a flush node in formats other than text, and with VERBOSE.
 --
 CREATE EXTENSION temp_parallel;
 SET temp_buffers = '64MB';
@@ -9,7 +9,7 @@ SET temp_buffers = '64MB';
 
 UPDATE t SET id = id WHERE id <= 10;
 
--- EXPLAIN's other formats name the same things.
+-- EXPLAIN's other formats have the same properties.
 SELECT string_agg(key, ', ' ORDER BY key COLLATE "C") AS json
   FROM json_object_keys(flush_plan('SELECT count(*) FROM t')) key
  WHERE key ~ 'Flush|Planned';
@@ -23,7 +23,7 @@ BEGIN
 END $$;
 SELECT format_lines('yaml');
 SELECT format_lines('xml');
--- VERBOSE names the tables.
+-- VERBOSE lists the tables.
 SELECT line FROM explain_analyze('SELECT count(*) FROM t', ', VERBOSE') line WHERE line ~ 'Flushed Tables';
 
 DROP FUNCTION explain_analyze, flush_plan, format_lines;

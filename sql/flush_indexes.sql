@@ -1,5 +1,5 @@
 --
--- Which indexes of a table are flushed.
+-- Which indexes of a table are flushed, and charged for.
 --
 CREATE EXTENSION temp_parallel;
 SET temp_buffers = '64MB';
@@ -9,8 +9,8 @@ SET cpu_tuple_cost = 100;
 \i sql/include/row_a_page.sql
 \i sql/include/explain_flush.sql
 
--- Of its indexes, those that the workers scan are written, and those that they do
--- not scan are left dirty: a table may have many, and most queries use none.
+-- The indexes that the workers scan are written. The other ones stay dirty: a table may
+-- have many, and most queries use none.
 CREATE TEMP TABLE indexed (id int, k int, filler text);
 CREATE INDEX indexed_id ON indexed (id);
 CREATE INDEX indexed_k ON indexed (k);
@@ -20,7 +20,7 @@ ANALYZE indexed;
 CREATE VIEW dirty_relations AS
 	SELECT relation FROM pg_local_buffers_relations()
 	 WHERE "table" = 'indexed'::regclass GROUP BY relation HAVING sum(dirty) > 0 ORDER BY relation::text;
--- Is Gather charged with what its flush node is going to write?
+-- Is Gather charged for what its flush node is going to write?
 CREATE FUNCTION charged(query text, OUT as_planned bool) LANGUAGE plpgsql AS $$
 DECLARE
 	plan jsonb;
@@ -37,7 +37,7 @@ INTERSECT SELECT '              Flushed Indexes: indexed_id';
 SELECT count(filler) FROM indexed WHERE id > 5000;
 SELECT * FROM dirty_relations;
 RESET enable_seqscan;
--- None: the plan is not charged for them, and they stay dirty.
+-- No index is scanned: the plan is not charged for them, and they stay dirty.
 UPDATE indexed SET k = k + 1;
 SET temp_parallel.write_temp_page_cost = 1;
 SELECT (plan->>'Planned Flush Cost')::float8 = sum(dirty) AS without_indexes
@@ -48,7 +48,7 @@ SELECT * FROM charged('SELECT sum(k) FROM indexed');
 SET temp_parallel.write_temp_page_cost = 0;
 SELECT sum(k) FROM indexed;
 SELECT * FROM dirty_relations;
--- By bitmap scans, two of them.
+-- Two bitmap index scans.
 SET enable_seqscan = off;
 SET enable_indexscan = off;
 RESET enable_bitmapscan;
@@ -59,7 +59,7 @@ SELECT line FROM explain_analyze('SELECT count(filler) FROM indexed WHERE id < 2
  WHERE line ~ 'Flushed Indexes|Bitmap.* Scan';
 SELECT count(filler) FROM indexed WHERE id < 200 OR k < 7;
 SELECT * FROM dirty_relations;
--- On the inner side of a join, which is charged for the index.
+-- An index scan on the inner side of a join, which is charged for the index.
 UPDATE indexed SET id = id + 1;
 RESET enable_seqscan;
 RESET enable_indexscan;

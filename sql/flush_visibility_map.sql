@@ -1,13 +1,13 @@
 --
--- A flush of the visibility map.
+-- The visibility map is flushed.
 --
 CREATE EXTENSION temp_parallel;
 SET temp_buffers = '64MB';
 \i sql/include/cheap_workers.sql
 SET cpu_tuple_cost = 100;
 
--- The visibility map belongs to what is written. Were it left out, workers would
--- find the old one in its file, by which the deleted rows are there: 2000.
+-- If it were not, workers would read the old one from its file, in which all pages are
+-- all-visible, and would count the deleted rows, too: 2000.
 CREATE TEMP TABLE mapped (id int, pad text) WITH (fillfactor = 10);
 INSERT INTO mapped SELECT g, repeat('p', 500) FROM generate_series(1, 2000) g;
 CREATE INDEX mapped_id ON mapped (id);
