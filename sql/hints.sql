@@ -136,7 +136,7 @@ SELECT c.oid::regclass AS rel, block, get_raw_page(c.oid::regclass::text, block:
 FROM pg_class c, generate_series(0, pg_relation_size(c.oid) / current_setting('block_size')::int - 1) block
 WHERE c.oid IN ('indexed_pkey'::regclass, 'indexed_hash'::regclass, 'indexed_id_seq'::regclass, 'other'::regclass);
 SELECT pg_flush_local_buffers() > 0 AS written;
--- without the header's first 10 bytes, which include the checksum
+-- without pd_lsn and pd_checksum
 SELECT rel, bool_and(substring(page, 11) = substring(get_raw_page(rel::text, block::int), 11)) AS as_it_was
 FROM pages GROUP BY rel ORDER BY rel::text;
 
