@@ -11,8 +11,8 @@ INSERT INTO t SELECT i, i % 10, i % 7, i, 's' || i % 50 FROM generate_series(1, 
 CREATE INDEX t_id ON t (id);
 ANALYZE t;
 
--- Before each query, every page is changed and the change committed: if a page were
--- not flushed, workers would return other rows, or fail.
+-- Before each query, every page is changed and the change committed: if a page
+-- were not flushed, workers would return other rows, or fail.
 \set check 'UPDATE t SET v = v + 1; SELECT * FROM pg_temp.both_ways'
 
 --
@@ -94,11 +94,11 @@ RESET enable_seqscan;
 :check ('SELECT g, sum(v) AS sv FROM t GROUP BY g ORDER BY sv LIMIT 3', 'Partial');
 EXPLAIN (COSTS OFF) SELECT id, v FROM t ORDER BY v DESC LIMIT 10;
 
--- The bound of a LIMIT reaches the sorts in the workers, which keep 10 rows instead
--- of all.  Any sort method other than top-N means that the bound has not passed
--- the flush node.  A worker that gets fewer than 10 rows would use quicksort, so one
--- worker gets all the rows: a plan for a leader and a worker is run without the
--- leader.
+-- The bound of a LIMIT reaches the sorts in the workers, which keep 10 rows
+-- instead of all.  Any sort method other than top-N means that the bound has
+-- not passed the flush node.  A worker that gets fewer than 10 rows would use
+-- quicksort, so one worker gets all the rows: a plan for a leader and a worker
+-- is run without the leader.
 CREATE FUNCTION pg_temp.sort_methods(query text) RETURNS SETOF text LANGUAGE plpgsql
 SET max_parallel_workers_per_gather = 1 SET parallel_leader_participation = on
 SET plan_cache_mode = force_generic_plan

@@ -36,7 +36,8 @@ ANALYZE pt;
 :check ('SELECT tableoid::regclass::text AS t, id, v FROM pt WHERE v % 3 = 0', 'Parallel Append');
 :check ('SELECT pt FROM pt', 'Parallel Append');
 :check ('SELECT id, v FROM pt ORDER BY id', 'Sort', 'Parallel');
--- pruned by the planner: to some partitions, to one, to none (which needs no Gather)
+-- pruned by the planner: to some partitions, to one, to none (which needs no
+-- Gather)
 :check ('SELECT id, v FROM pt WHERE id BETWEEN 900 AND 1100', 'Parallel Append');
 :check ('SELECT id, v FROM pt2 WHERE g = 1 AND v % 2 = 0', 'Parallel Seq Scan on pt2a');
 EXPLAIN (COSTS OFF) SELECT * FROM pt2 WHERE g = 1 AND g = 2;
@@ -95,7 +96,8 @@ ANALYZE parent, child, grandchild;
 :check_i ('SELECT sum(v), max(extra) FROM child', 'Parallel Append');
 EXPLAIN (COSTS OFF) SELECT id, v FROM parent;
 
--- a temporary child of a permanent table, which in core keeps the whole tree serial
+-- a temporary child of a permanent table, which in core keeps the whole tree
+-- serial
 CREATE TABLE append_parent (id int, v int) WITH (autovacuum_enabled = off);
 CREATE TABLE append_child () INHERITS (append_parent) WITH (autovacuum_enabled = off);
 CREATE TEMP TABLE temp_child () INHERITS (append_parent);
@@ -127,15 +129,15 @@ EXPLAIN (COSTS OFF) SELECT id, v FROM a UNION ALL SELECT id, v FROM b;
 :check ('SELECT id, v FROM a UNION ALL VALUES (1, 2), (3, 4)');
 :check ('SELECT id, v FROM a UNION ALL SELECT 1, 2', 'Parallel Append');
 :check ('SELECT id, v FROM a UNION ALL SELECT i, i FROM generate_series(1, 10) i', 'Parallel Append');
--- not flattened: of different types; with a member that has an aggregate, a join, a
--- DISTINCT or a LIMIT
+-- not flattened: of different types; with a member that has an aggregate, a
+-- join, a DISTINCT or a LIMIT
 :check ('SELECT id, v FROM a UNION ALL SELECT id, v::bigint FROM b', 'Parallel');
 :check ('SELECT s, sum(v) AS v FROM a GROUP BY s UNION ALL SELECT s, v FROM b', 'Parallel');
 :check ('SELECT a.id, b.v FROM a JOIN b USING (id) UNION ALL SELECT id, v FROM append_p', 'Parallel');
 :check ('SELECT DISTINCT s FROM a UNION ALL SELECT s FROM b', 'Parallel');
 :check ('SELECT * FROM (SELECT id, v FROM a ORDER BY id LIMIT 10) x UNION ALL SELECT id, v FROM b', 'Parallel Seq Scan on a');
--- with a member that is parallel restricted: whether or not workers read the other
--- one, the result is right
+-- with a member that is parallel restricted: whether or not workers read the
+-- other one, the result is right
 CREATE FUNCTION pg_temp.restricted(x int) RETURNS int LANGUAGE plpgsql PARALLEL RESTRICTED AS 'BEGIN RETURN x; END';
 SET client_min_messages = warning;
 SELECT n, answers FROM pg_temp.both_ways('SELECT id, pg_temp.restricted(v) AS v FROM a UNION ALL SELECT id, v FROM b');

@@ -70,8 +70,8 @@ FROM temp_parallel_calibrate(200, 10, max_cv => 'infinity');
 -- The default number of pages: as many as fit into the pool, up to a limit.
 SELECT measured_pages, measured_iterations FROM temp_parallel_calibrate(max_cv => 'infinity');
 
--- The commands set the recommended values. There is no recommendation if workers save
--- no time; a busy machine gets several attempts.
+-- The commands set the recommended values. There is no recommendation if
+-- workers save no time; a busy machine gets several attempts.
 DO $$
 DECLARE
 	c record;
@@ -104,7 +104,8 @@ $$;
 RESET temp_parallel.write_temp_page_cost;
 RESET temp_parallel.buffer_scan_cost;
 
--- Too much variation: no recommendation, and a warning with the numbers in its detail.
+-- Too much variation: no recommendation, and a warning with the numbers in its
+-- detail.
 SET client_min_messages = warning;
 \set VERBOSITY terse
 SELECT write_page_us > 0 AS write, write_temp_page_cost, buffer_scan_cost,
@@ -190,8 +191,9 @@ SELECT refused('SELECT temp_parallel_calibrate(16, 6, max_cv => -1)');
 SELECT refused('SELECT temp_parallel_calibrate(16, 6, max_cv => ''nan'')');
 SELECT refused('SELECT temp_parallel_calibrate(16, 6, max_cv => NULL)');
 
--- Anybody may call it, with CREATE on the tablespace. The recommended cost
--- is divided by the tablespace's own seq_page_cost, by which the cost model multiplies.
+-- Anybody may call it, with CREATE on the tablespace. The recommended cost is
+-- divided by the tablespace's own seq_page_cost, by which the cost model
+-- multiplies it.
 SET allow_in_place_tablespaces = on;
 CREATE TABLESPACE regress_tp_calibrate LOCATION '';
 CREATE ROLE regress_tp_calibrate;

@@ -1,6 +1,6 @@
 --
--- Which Gather paths are charged for a flush: every one that could be chosen if it
--- were not.  For a small query no dirty pages are counted.
+-- Which Gather paths are charged for a flush: every one that could be chosen if
+-- it were not.  For a small query no dirty pages are counted.
 --
 LOAD 'temp_parallel';
 SET max_parallel_workers_per_gather = 2;
@@ -109,16 +109,18 @@ SELECT s, u.* FROM unnest(ARRAY['enable_seqscan', 'enable_indexscan', 'enable_bi
 	'enable_mergejoin', 'enable_material', 'enable_gathermerge', 'enable_memoize']) s,
 	pg_temp.uncharged_with(s) u;
 
--- Gathers above the first part of a UNION are charged with the parallel_setup_cost that
--- is in effect while its second part is planned: there an immutable function reads it.
+-- Gathers above the first part of a UNION are charged with the
+-- parallel_setup_cost that is in effect while its second part is planned: there
+-- an immutable function reads it.
 CREATE FUNCTION pg_temp.setup_cost() RETURNS float8 LANGUAGE plpgsql IMMUTABLE
 PARALLEL SAFE AS $$BEGIN RETURN current_setting('parallel_setup_cost'); END$$;
 SET parallel_setup_cost = 100;
 SET temp_parallel.buffer_scan_cost = 10;
 UPDATE t SET v = v + 1;
 
--- the whole table may be worth workers; a single row is not, nor is a small part that
--- is sorted and grouped, unless an expensive function is called for it
+-- the whole table may be worth workers; a single row is not, nor is a small
+-- part that is sorted and grouped, unless an expensive function is called for
+-- it
 SELECT max(x) > 100 AS charged FROM (SELECT -count(pad) FROM t UNION SELECT pg_temp.setup_cost()) s (x);
 SELECT max(x) > 100 AS charged FROM (SELECT -count(*) FROM t WHERE id = 5 UNION SELECT pg_temp.setup_cost()) s (x);
 SELECT max(x) > 100 AS charged FROM (SELECT -count(*) FROM t WHERE id = 5 GROUP BY pad UNION SELECT pg_temp.setup_cost()) s (x);

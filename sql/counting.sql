@@ -1,7 +1,8 @@
 --
--- The planner's number of dirty pages, which it counts again only if the pool has
--- changed. After anything that can change the pool, a plan must have been made with
--- the current number: an older one could lead to the wrong plan or the wrong cost.
+-- The planner's number of dirty pages, which it counts again only if the pool
+-- has changed. After anything that can change the pool, a plan must have been
+-- made with the current number: an older one could lead to the wrong plan or
+-- the wrong cost.
 --
 CREATE EXTENSION temp_parallel;
 \i sql/include/cheap_workers.sql
@@ -68,8 +69,9 @@ SELECT * FROM counted();
 SELECT pg_temp_buffers_dirty('t') > 50 AS dirtied;
 SELECT * FROM counted();
 
--- dropped without being written: by VACUUM, which truncates the file; with an index;
--- by TRUNCATE, which truncates in place a file that its own transaction has created
+-- dropped without being written: by VACUUM, which truncates the file; with an
+-- index; by TRUNCATE, which truncates in place a file that its own transaction
+-- has created
 DELETE FROM t WHERE id > 1000;
 SELECT * FROM counted();
 VACUUM t;

@@ -26,8 +26,8 @@ SELECT pg_dirty_local_buffers() = :dirty_other AS other_is_still_dirty;
 -- A second query has nothing to write.
 SELECT explain_analyze('SELECT count(*), sum(id) FROM t');
 
--- A cursor, and a loop that fetches only some rows, do not enter parallel mode, and so
--- write nothing even if the plan has a flush node.
+-- A cursor, and a loop that fetches only some rows, do not enter parallel mode,
+-- and so write nothing even if the plan has a flush node.
 UPDATE t SET id = id WHERE id <= 10;
 SELECT pg_dirty_local_buffers() AS dirty \gset
 BEGIN;

@@ -1,5 +1,6 @@
 --
--- What EXPLAIN prints about a flush node in formats other than text, and with VERBOSE.
+-- What EXPLAIN prints about a flush node in formats other than text, and with
+-- VERBOSE.
 --
 CREATE EXTENSION temp_parallel;
 SET temp_buffers = '64MB';

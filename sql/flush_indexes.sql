@@ -9,8 +9,8 @@ SET cpu_tuple_cost = 100;
 \i sql/include/row_a_page.sql
 \i sql/include/explain_flush.sql
 
--- The indexes that the workers scan are written. The other ones stay dirty: a table may
--- have many, and most queries use none.
+-- The indexes that the workers scan are written. The other ones stay dirty: a
+-- table may have many, and most queries use none.
 CREATE TEMP TABLE indexed (id int, k int, filler text);
 CREATE INDEX indexed_id ON indexed (id);
 CREATE INDEX indexed_k ON indexed (k);

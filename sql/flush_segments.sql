@@ -1,7 +1,7 @@
 --
--- A table larger than a segment (1 GB by default): dirty pages at the end of a segment
--- and at the beginning of the next one must be written by separate calls. The rest of
--- the first segment is a hole that takes no space.
+-- A table larger than a segment (1 GB by default): dirty pages at the end of a
+-- segment and at the beginning of the next one must be written by separate
+-- calls. The rest of the first segment is a hole that takes no space.
 --
 CREATE EXTENSION temp_parallel;
 \i sql/include/cheap_workers.sql

@@ -6,8 +6,8 @@ SET temp_buffers = '64MB';
 \i sql/include/cheap_workers.sql
 SET cpu_tuple_cost = 100;
 
--- If it were not, workers would read the old one from its file, in which all pages are
--- all-visible, and would count the deleted rows, too: 2000.
+-- If it were not, workers would read the old one from its file, in which all
+-- pages are all-visible, and would count the deleted rows, too: 2000.
 CREATE TEMP TABLE mapped (id int, pad text) WITH (fillfactor = 10);
 INSERT INTO mapped SELECT g, repeat('p', 500) FROM generate_series(1, 2000) g;
 CREATE INDEX mapped_id ON mapped (id);

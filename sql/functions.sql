@@ -4,8 +4,8 @@
 CREATE EXTENSION temp_parallel;
 SET temp_buffers = '16MB';
 
--- A session that has not used a temporary table has no pool: no buffers, and a flush
--- that writes nothing and costs nothing.
+-- A session that has not used a temporary table has no pool: no buffers, and a
+-- flush that writes nothing and costs nothing.
 SELECT pg_allocated_local_buffers(), pg_dirty_local_buffers(),
        pg_temp_flush_cost(), pg_flush_local_buffers();
 
@@ -15,8 +15,8 @@ ALTER TABLE t ALTER filler SET STORAGE PLAIN;
 INSERT INTO t SELECT g, '' FROM generate_series(1, 500) g;
 SELECT pg_relation_size('t') / current_setting('block_size')::int AS pages;
 
--- All pages of the table are dirty and in the pool, and so are those of its free space
--- map, if it already has one.
+-- All pages of the table are dirty and in the pool, and so are those of its
+-- free space map, if it already has one.
 SELECT pg_dirty_local_buffers() >= 500 AS dirty,
        pg_allocated_local_buffers() >= pg_dirty_local_buffers() AS allocated;
 
@@ -41,8 +41,9 @@ ALTER TABLE family ALTER big SET STORAGE EXTERNAL;
 SELECT pg_temp_flush_cost('family') / 2 AS toast_index_metapage;
 INSERT INTO family VALUES (1, repeat('x', 100000));
 SELECT pg_temp_flush_cost('family') / 2 > 12 AS toast_counted;
--- (CREATE INDEX does not go through the pool, so no page of the new index is dirty until
--- the next insertion, which dirties a page of the table and one of the index.)
+-- (CREATE INDEX does not go through the pool, so no page of the new index is
+-- dirty until the next insertion, which dirties a page of the table and one of
+-- the index.)
 CREATE INDEX ON family (id);
 SELECT pg_flush_local_buffers() > 0 AS clean;
 INSERT INTO family VALUES (2, 'small');

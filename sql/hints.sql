@@ -1,7 +1,7 @@
 --
--- Hint bits: a flush sets them on the pages that it writes, so that not every worker
--- has to look up the status of the rows' transactions. It must not set a bit that a
--- scan of the page would not set.
+-- Hint bits: a flush sets them on the pages that it writes, so that not every
+-- worker has to look up the status of the rows' transactions. It must not set a
+-- bit that a scan of the page would not set.
 --
 CREATE EXTENSION temp_parallel;
 CREATE EXTENSION pageinspect;
@@ -60,8 +60,8 @@ SELECT pg_flush_local_buffers() > 0 AS written;
 SELECT count(*) AS differ FROM hints('flushed_with_all') f JOIN hints('core') c USING (lp)
  WHERE (f.xmin, f.xmax) IS DISTINCT FROM (c.xmin, c.xmax);
 
--- The pages on disk have these hint bits and a valid checksum. A scan has none to add
--- and leaves the pages clean.
+-- The pages on disk have these hint bits and a valid checksum. A scan has none
+-- to add and leaves the pages clean.
 SELECT buffers_skipped FROM pg_evict_local_buffers();
 SELECT count(*), sum(id), sum(v) FROM core;
 SELECT count(*), sum(id), sum(v) FROM flushed;
@@ -69,8 +69,8 @@ SELECT count(*), sum(id), sum(v) FROM flushed_for_workers;
 SELECT count(*), sum(id), sum(v) FROM flushed_with_all;
 SELECT pg_dirty_local_buffers() AS dirty;
 
--- No hint bit is set for a transaction in progress or its subtransactions, except for
--- those that have been rolled back.
+-- No hint bit is set for a transaction in progress or its subtransactions,
+-- except for those that have been rolled back.
 CREATE TEMP TABLE t (id int, v int);
 INSERT INTO t VALUES (1, 0), (2, 0), (3, 0);
 BEGIN;
@@ -124,8 +124,8 @@ SELECT pg_flush_local_buffers('toasted') > 0 AS written;
 SELECT DISTINCT h.xmin
 FROM pg_class c, hints(c.reltoastrelid::regclass::text) h WHERE c.oid = 'toasted'::regclass;
 
--- Pages of indexes, sequences and tables of other access methods are not changed by a
--- flush, except for the checksum.
+-- Pages of indexes, sequences and tables of other access methods are not
+-- changed by a flush, except for the checksum.
 CREATE TEMP TABLE indexed (id serial PRIMARY KEY, k int);
 INSERT INTO indexed (k) SELECT i % 10 FROM generate_series(1, 1000) i;
 CREATE INDEX indexed_hash ON indexed USING hash (k);

@@ -5,8 +5,8 @@ CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
 SET temp_buffers = '8MB';
 
--- The part of EXPLAIN (ANALYZE, BUFFERS) that is about local buffers; the rest differs
--- between versions.
+-- The part of EXPLAIN (ANALYZE, BUFFERS) that is about local buffers; the rest
+-- differs between versions.
 CREATE FUNCTION explain_local(statement text) RETURNS SETOF text
 LANGUAGE plpgsql AS
 $$
@@ -109,8 +109,8 @@ FROM pg_local_buffers_relations();
 VACUUM wide;
 SELECT fork, allocated > 0 AS allocated FROM pg_local_buffers_relations()
 WHERE relation = 'wide'::regclass ORDER BY fork;
--- a flush of a table includes its indexes, TOAST table and TOAST index, and no other
--- table
+-- a flush of a table includes its indexes, TOAST table and TOAST index, and no
+-- other table
 SELECT pg_temp_buffers_dirty('test') > 0 AS dirty;
 SELECT pg_flush_local_buffers('wide') > 0 AS flushed;
 SELECT "table", sum(dirty) > 0 AS dirty FROM pg_local_buffers_relations()

@@ -53,8 +53,8 @@ SELECT pg_temp_buffers_dirty(4000000000::oid);
 \set VERBOSITY default
 
 --
--- Privileges: SELECT to read, ownership to change what is buffered. Superuser is not
--- required for one's own tables.
+-- Privileges: SELECT to read, ownership to change what is buffered. Superuser
+-- is not required for one's own tables.
 --
 CREATE ROLE regress_tp_instruments;
 GRANT SELECT ON functions TO regress_tp_instruments;
@@ -82,8 +82,9 @@ SELECT count(*) > 0 AS stayed FROM pg_local_buffers_relations() WHERE "table" = 
 RESET ROLE;
 
 --
--- In parallel mode nothing may be written, and a worker does not have the session's
--- local buffers.  The planner keeps the functions out of workers by their markings.
+-- In parallel mode nothing may be written, and a worker does not have the
+-- session's local buffers.  The planner keeps the functions out of workers by
+-- their markings.
 --
 SELECT p.oid::regprocedure AS function, provolatile, proisstrict, proparallel
 FROM pg_depend d JOIN pg_proc p ON d.objid = p.oid

@@ -23,8 +23,9 @@ INSERT INTO joins_p SELECT i * 2, i % 300, i FROM generate_series(1, 2000) i;
 CREATE INDEX joins_p_id ON joins_p (id);
 ANALYZE joins_p;
 
--- Before each query, every page of both tables is changed and the change committed: if
--- a page were not flushed, workers would return other rows, or fail.
+-- Before each query, every page of both tables is changed and the change
+-- committed: if a page were not flushed, workers would return other rows, or
+-- fail.
 \set check 'ANALYZE a, b; UPDATE a SET v = v + 1; UPDATE b SET v = v + 1; SELECT * FROM pg_temp.both_ways'
 
 --
@@ -63,8 +64,8 @@ RESET work_mem;
 :check ('SELECT a.id, a.v, b.v AS bv, p.v AS pv FROM a JOIN b USING (id) JOIN joins_p p USING (id)', 'Parallel Hash Join', 'Parallel Seq Scan on a');
 :check ('SELECT a.id, a2.v, b.v AS bv, p.v AS pv FROM a JOIN b USING (id) JOIN joins_p p USING (id) JOIN a a2 ON a2.id = b.k', 'Parallel Hash Join');
 
--- outer joins; a row with NULLs has no match; a full join is above Gather in 15, and
--- below from 17 on
+-- outer joins; a row with NULLs has no match; a full join is above Gather in
+-- 15, and below from 17 on
 :check ('SELECT a.id, a.v, b.v AS bv FROM a LEFT JOIN b USING (id)', 'Parallel Hash Left Join');
 :check ('SELECT b.id, b.v, a.v AS av FROM b LEFT JOIN a ON a.id = b.id AND a.id > 500', 'Parallel Seq Scan on b');
 :check ('SELECT a.id, a.v, b.id AS bid, b.v AS bv FROM a FULL JOIN b ON a.id = b.id');

@@ -1,7 +1,7 @@
 --
--- Locks: the leader takes no more than for the serial query, and a worker no more than
--- over an unlogged table. Otherwise, a query over many partitions could run out of
--- shared memory for locks where these do not.
+-- Locks: the leader takes no more than for the serial query, and a worker no
+-- more than over an unlogged table. Otherwise, a query over many partitions
+-- could run out of shared memory for locks where these do not.
 --
 CREATE EXTENSION temp_parallel;
 \i sql/include/cheap_workers.sql
@@ -25,8 +25,8 @@ ANALYZE u;
 -- the locks that are held, and the session's flushes so far
 \set count 'SELECT (SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()) AS locks, (SELECT flushes FROM temp_parallel_stats()) AS flushes'
 
--- In the leader, at the end of the transaction. The flush has a cost, so that the planner
--- has to compute it.
+-- In the leader, at the end of the transaction. The flush has a cost, so that
+-- the planner has to compute it.
 SET temp_parallel.write_temp_page_cost = 0.01;
 SET temp_parallel.enabled = off;
 BEGIN;
@@ -40,8 +40,8 @@ SELECT count(*), sum(k), count(v) FROM t;
 COMMIT;
 SELECT :on_flushes - :off_flushes AS flushes, :on_locks - :off_locks AS more_locks;
 
--- The same with a cached plan: only the indexes that it scans are locked, and the second
--- look computes the cost of the flush again.
+-- The same with a cached plan: only the indexes that it scans are locked, and
+-- the second look computes the cost of the flush again.
 SET plan_cache_mode = force_generic_plan;
 SET temp_parallel.enabled = off;
 PREPARE q AS SELECT count(*), sum(k), count(v) FROM t;
@@ -62,8 +62,8 @@ COMMIT;
 SELECT :on_flushes - :off_flushes AS flushes, :on_locks - :off_locks AS more_locks;
 RESET plan_cache_mode;
 
--- In a worker: the locks that it holds when it processes a row, before and after it has
--- read the TOAST table.
+-- In a worker: the locks that it holds when it processes a row, before and
+-- after it has read the TOAST table.
 CREATE FUNCTION locks_here(length int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
 $$ BEGIN RETURN (SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()); END $$;
 SET parallel_leader_participation = off;

@@ -1,12 +1,13 @@
 --
--- The read-only phase: from the flush until the workers have exited, nobody writes a
--- page of the tables that they read.
+-- The read-only phase: from the flush until the workers have exited, nobody
+-- writes a page of the tables that they read.
 --
--- Without readonly_heap.c, a worker that evicts a page on which it has set hint bits
--- fails with "could not open file", and the leader writes such a page to the file
--- that workers are reading. Either happens only if the pool is smaller than the
--- number of pages that one call of a scan reads: hence the smallest pools, and long
--- runs of deleted rows. No VACUUM or ANALYZE here: it would set the hint bits.
+-- Without readonly_heap.c, a worker that evicts a page on which it has set hint
+-- bits fails with "could not open file", and the leader writes such a page to
+-- the file that workers are reading. Either happens only if the pool is smaller
+-- than the number of pages that one call of a scan reads: hence the smallest
+-- pools, and long runs of deleted rows. No VACUUM or ANALYZE here: it would set
+-- the hint bits.
 --
 -- Either the leader or a worker may raise an error first.
 \set SHOW_CONTEXT never
@@ -16,9 +17,9 @@ SET temp_parallel.worker_temp_buffers = 100;
 \i sql/include/cheap_workers.sql
 SET work_mem = '64kB';
 
--- Runs a query with the extension on, and then off. Returns whether the results are
--- the same, whether a table was flushed for workers, and how many pages were written
--- other than by the flush.
+-- Runs a query with the extension on, and then off. Returns whether the results
+-- are the same, whether a table was flushed for workers, and how many pages
+-- were written other than by the flush.
 CREATE FUNCTION read_both(query text, OUT same_answer bool, OUT in_workers bool, OUT written int)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -59,8 +60,8 @@ SELECT * FROM read_both('SELECT id, k FROM t WHERE id % 50 = 0');
 :change
 SELECT * FROM read_both('SELECT count(*), sum(a.id) FROM t a JOIN t b USING (id)');
 
--- An index scan, an index-only scan (with dead rows, whose index entries must not be
--- marked, either), and an index scan below a nested loop.
+-- An index scan, an index-only scan (with dead rows, whose index entries must
+-- not be marked, either), and an index scan below a nested loop.
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 :change
@@ -104,8 +105,8 @@ SET enable_material = off;
 SELECT * FROM read_both('SELECT x, n FROM (VALUES (1), (2), (3)) v (x), LATERAL (SELECT count(*) AS n FROM t HAVING count(*) > x) s');
 RESET enable_material;
 
--- The leader discards hint bits and nothing else: changes made after a parallel query
--- are still there when their pages have been evicted.
+-- The leader discards hint bits and nothing else: changes made after a parallel
+-- query are still there when their pages have been evicted.
 UPDATE t SET k = -1 WHERE id = 12345;
 DELETE FROM t WHERE id = 12346;
 INSERT INTO t VALUES (0, -2, 'new');
@@ -117,9 +118,9 @@ SET temp_parallel.enabled = off;
 SELECT id, k FROM t WHERE id BETWEEN 12344 AND 12348 OR id = 0 ORDER BY id;
 RESET temp_parallel.enabled;
 
--- After a parallel query, even if it has failed, the relation descriptor has heap's own
--- access method again: an index build fails with any other one. This takes REINDEX,
--- as CREATE INDEX rebuilds the descriptor first.
+-- After a parallel query, even if it has failed, the relation descriptor has
+-- heap's own access method again: an index build fails with any other one. This
+-- takes REINDEX, as CREATE INDEX rebuilds the descriptor first.
 SELECT count(*), sum(k) FROM t WHERE id <= 10;
 REINDEX TABLE t;
 SELECT count(*) FROM t WHERE 1 / (id - 90000) > 1;
@@ -140,8 +141,8 @@ CLUSTER t USING t_id;
 :change
 SELECT * FROM read_both('SELECT count(*), sum(id), sum(k) FROM t');
 
--- A row lock in a function that is wrongly marked, during a parallel query. Core does
--- not reject it, so the access method must.
+-- A row lock in a function that is wrongly marked, during a parallel query.
+-- Core does not reject it, so the access method must.
 CREATE FUNCTION locks(i int) RETURNS int LANGUAGE plpgsql PARALLEL RESTRICTED AS
 $$ BEGIN PERFORM 1 FROM t WHERE id = i FOR UPDATE; RETURN i; END $$;
 BEGIN;
@@ -150,12 +151,12 @@ SELECT locks(n::int % 10 + 1) FROM (SELECT count(*) AS n FROM t) s;
 ROLLBACK;
 SELECT count(*) FROM t;
 
--- In parallel mode, but before the flush, the leader reads pages that are dirty because
--- of a change. They must stay dirty: otherwise the flush would not write them, the
--- workers would read the old rows, and the change would be lost. One case for each
--- kind of scan. The table fits into the pool, so that no eviction writes it. The
--- first half of the query runs in the leader, whose pool has the change, the second
--- half only in workers.
+-- In parallel mode, but before the flush, the leader reads pages that are dirty
+-- because of a change. They must stay dirty: otherwise the flush would not
+-- write them, the workers would read the old rows, and the change would be
+-- lost. One case for each kind of scan. The table fits into the pool, so that
+-- no eviction writes it. The first half of the query runs in the leader, whose
+-- pool has the change, the second half only in workers.
 SET parallel_leader_participation = off;
 CREATE FUNCTION in_leader(i int) RETURNS bool LANGUAGE plpgsql PARALLEL RESTRICTED AS
 $$ BEGIN RETURN true; END $$;

@@ -1,10 +1,11 @@
 --
--- The read-only phase: no page of a table's indexes is changed, either. If a cursor was
--- opened before and has found dead rows, their index entries are not marked when the
--- leader of a parallel query fetches from the cursor, rewinds or closes it.
+-- The read-only phase: no page of a table's indexes is changed, either. If a
+-- cursor was opened before and has found dead rows, their index entries are not
+-- marked when the leader of a parallel query fetches from the cursor, rewinds
+-- or closes it.
 --
--- Marking dirties the index page, and a dirty page may be written at any time to the
--- file that the workers are reading.
+-- Marking dirties the index page, and a dirty page may be written at any time
+-- to the file that the workers are reading.
 --
 \set SHOW_CONTEXT never
 CREATE EXTENSION temp_parallel;
@@ -18,7 +19,8 @@ CREATE INDEX t_hash ON t USING hash (k);
 CREATE INDEX t_gist ON t USING gist (p);
 ANALYZE t;
 
--- Does something with a cursor. Returns whether an index has dirty pages afterwards.
+-- Does something with a cursor. Returns whether an index has dirty pages
+-- afterwards.
 CREATE FUNCTION pg_temp.use_cursor(c refcursor, what text) RETURNS boolean
 LANGUAGE plpgsql PARALLEL RESTRICTED AS $$
 BEGIN
@@ -31,8 +33,8 @@ BEGIN
 	RETURN (SELECT sum(dirty) > 0 FROM pg_local_buffers_relations() WHERE kind = 'index');
 END $$;
 
--- Opens a cursor on t, moves it past some dead rows, and calls use_cursor(): by itself,
--- or in a query that has read t in workers.
+-- Opens a cursor on t, moves it past some dead rows, and calls use_cursor(): by
+-- itself, or in a query that has read t in workers.
 CREATE FUNCTION pg_temp.marked(what text, in_parallel boolean, condition text)
 RETURNS TABLE (rows_of_t bigint, marked boolean) LANGUAGE plpgsql
 SET enable_bitmapscan = off SET enable_seqscan = off AS $$
@@ -57,8 +59,8 @@ END $$;
 -- The plan: the leader calls the function after the workers have read t.
 EXPLAIN (COSTS OFF) SELECT n, pg_temp.use_cursor('c', 'close') FROM (SELECT count(*) AS n FROM t) s;
 
--- btree. Each case first in the leader of a parallel query, then without workers, which
--- shows that there were entries to mark.
+-- btree. Each case first in the leader of a parallel query, then without
+-- workers, which shows that there were entries to mark.
 DELETE FROM t WHERE id BETWEEN 1000 AND 1020;
 SELECT * FROM pg_temp.marked('close', true, 'id BETWEEN 1000 AND 1100');
 SELECT * FROM pg_temp.marked('close', false, 'id BETWEEN 1000 AND 1100');
@@ -138,7 +140,8 @@ DELETE FROM m WHERE x BETWEEN 3950 AND 3998;
 SELECT * FROM pg_temp.marked_by_join(true);
 SELECT * FROM pg_temp.marked_by_join(false);
 
--- After an error in the parallel query, the indexes have their own access methods again.
+-- After an error in the parallel query, the indexes have their own access
+-- methods again.
 DELETE FROM t WHERE id BETWEEN 8000 AND 8020;
 BEGIN;
 SET LOCAL enable_seqscan = off;

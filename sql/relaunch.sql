@@ -11,9 +11,9 @@ CREATE TEMP TABLE o AS SELECT g AS id FROM generate_series(1, 8) g;
 ANALYZE t;
 ANALYZE o;
 
--- An OFFSET that grows. Core passes the bound of the first launch to the workers of later
--- ones, too, where a top-N sort would keep too few rows: from the second row on, the
--- result would be wrong.
+-- An OFFSET that grows. Core passes the bound of the first launch to the
+-- workers of later ones, too, where a top-N sort would keep too few rows: from
+-- the second row on, the result would be wrong.
 SET enable_indexscan = off;
 SET enable_bitmapscan = off;
 EXPLAIN (COSTS OFF)

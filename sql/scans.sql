@@ -16,8 +16,8 @@ CREATE TABLE scans_p (id int, v int) WITH (autovacuum_enabled = off);
 INSERT INTO scans_p SELECT i, i % 100 FROM generate_series(1, 3000) i;
 ANALYZE scans_p;
 
--- Before each query, every page of t is changed and the change committed: if a page were
--- not flushed, workers would return other rows, or fail.
+-- Before each query, every page of t is changed and the change committed: if a
+-- page were not flushed, workers would return other rows, or fail.
 \set check 'UPDATE t SET id = id + 1; SELECT * FROM pg_temp.both_ways'
 
 --
@@ -49,8 +49,8 @@ ALTER TABLE t RESET (parallel_workers);
 EXPLAIN (COSTS OFF) SELECT id, v FROM t WHERE id BETWEEN 500 AND 2000;
 RESET enable_indexonlyscan;
 
--- a parallel index-only scan, when no page is all-visible, all are, and some are; for the
--- latter two, workers read the visibility map
+-- a parallel index-only scan, when no page is all-visible, all are, and some
+-- are; for the latter two, workers read the visibility map
 :check ('SELECT id FROM t WHERE id BETWEEN 500 AND 2000', 'Parallel Index Only Scan using t_id on t');
 VACUUM t;
 SELECT * FROM pg_temp.both_ways('SELECT id FROM t WHERE id BETWEEN 500 AND 2000', 'Parallel Index Only Scan using t_id on t');
@@ -66,7 +66,8 @@ SET enable_indexonlyscan = off;
 :check ('SELECT count(*) FROM t WHERE id < 2500', 'Parallel Bitmap Heap Scan on t');
 EXPLAIN (COSTS OFF) SELECT id, v FROM t WHERE id BETWEEN 500 AND 2000;
 
--- a lossy bitmap, which does not fit into work_mem: all tuples of a page are rechecked
+-- a lossy bitmap, which does not fit into work_mem: all tuples of a page are
+-- rechecked
 CREATE TEMP TABLE wide (id int, v int, pad text);
 ALTER TABLE wide ALTER pad SET STORAGE PLAIN;
 INSERT INTO wide SELECT i, i, repeat('x', 5000) FROM generate_series(1, 2000) i;
@@ -99,8 +100,8 @@ ANALYZE am;
 RESET enable_indexscan;
 RESET enable_indexonlyscan;
 
--- index scans on the inner side of a nested loop: hash and GiST would mark dead entries
--- in their pages, too
+-- index scans on the inner side of a nested loop: hash and GiST would mark dead
+-- entries in their pages, too
 DELETE FROM am WHERE id % 3 = 0;
 SET enable_bitmapscan = off;
 SET enable_hashjoin = off;
@@ -151,8 +152,8 @@ RESET enable_bitmapscan;
 -- Contents of the table
 --
 
--- TOASTed values, plain, compressed, and compressed inline; with updates, so that the TOAST
--- table has dead rows, too
+-- TOASTed values, plain, compressed, and compressed inline; with updates, so
+-- that the TOAST table has dead rows, too
 CREATE TEMP TABLE toasted (id int, ext text, comp text, inl text);
 ALTER TABLE toasted ALTER ext SET STORAGE EXTERNAL, ALTER inl SET STORAGE MAIN;
 INSERT INTO toasted
@@ -164,7 +165,8 @@ UPDATE toasted SET ext = ext || 'changed' WHERE id % 2 = 0;
 UPDATE toasted SET comp = 'changed' || comp WHERE id % 3 = 0;
 DELETE FROM toasted WHERE id % 7 = 0;
 SELECT * FROM pg_temp.both_ways('SELECT id, length(ext) AS e, length(comp) AS c, length(inl) AS i, md5(ext || comp || inl) AS m FROM toasted WHERE ext LIKE ''%changed''', 'Parallel Seq Scan on toasted');
--- a slice of a value, which reads only some of its chunks; values detoasted by the leader
+-- a slice of a value, which reads only some of its chunks; values detoasted by
+-- the leader
 SELECT * FROM pg_temp.both_ways('SELECT id, substr(ext, 3000, 100) AS s FROM toasted', 'Parallel Seq Scan on toasted');
 SELECT * FROM pg_temp.both_ways('SELECT * FROM toasted', 'Parallel Seq Scan on toasted');
 DROP TABLE toasted;
@@ -190,8 +192,8 @@ RESET enable_indexscan;
 DROP TABLE elsewhere;
 DROP TABLESPACE regress_temp_parallel;
 
--- many types, with NULLs; a dropped column, a column added with a default (which is not
--- stored in the rows), a generated one; temporary types
+-- many types, with NULLs; a dropped column, a column added with a default
+-- (which is not stored in the rows), a generated one; temporary types
 CREATE TYPE pg_temp.mood AS ENUM ('sad', 'ok', 'happy');
 CREATE DOMAIN pg_temp.pos AS int CHECK (VALUE > 0);
 CREATE TYPE pg_temp.pair AS (a int, b text);
@@ -228,8 +230,8 @@ CREATE INDEX t_cover ON t (id) INCLUDE (v);
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 
--- dead index entries, on more pages than a worker has buffers: it must not mark them, since
--- it could not write the pages when they are evicted
+-- dead index entries, on more pages than a worker has buffers: it must not mark
+-- them, since it could not write the pages when they are evicted
 SET temp_parallel.worker_temp_buffers = 100;
 CREATE TEMP TABLE dead (id int, pad text);
 INSERT INTO dead SELECT i, 'd' FROM generate_series(1, 60000) i;

@@ -1,6 +1,6 @@
 --
--- The second look: at execution, a cached plan's flush may cost more than when the plan was
--- made.
+-- The second look: at execution, a cached plan's flush may cost more than when
+-- the plan was made.
 --
 CREATE EXTENSION temp_parallel;
 SET temp_buffers = '64MB';
@@ -13,7 +13,8 @@ CREATE TEMP TABLE t AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 10000
 ANALYZE t;
 SELECT pg_flush_local_buffers() > 0 AS clean;
 
--- Runs q(5). Returns whether workers were launched, and what EXPLAIN prints about it.
+-- Runs q(5). Returns whether workers were launched, and what EXPLAIN prints
+-- about it.
 CREATE FUNCTION run_q() RETURNS TABLE (workers_launched bool, skipped text, dirty_before int, dirty_after int)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -34,8 +35,9 @@ EXPLAIN (COSTS OFF) EXECUTE q(5);
 SELECT * FROM run_q();
 EXECUTE q(5);
 
--- With every page dirty, the plan with its flush would cost more than the leader alone. So
--- the leader runs it alone, writes nothing, and the result is the same.
+-- With every page dirty, the plan with its flush would cost more than the
+-- leader alone. So the leader runs it alone, writes nothing, and the result is
+-- the same.
 UPDATE t SET id = id;
 SELECT workers_launched, skipped, dirty_before > 0 AS dirty, dirty_before = dirty_after AS nothing_written
   FROM run_q();
@@ -55,11 +57,11 @@ SET temp_parallel.write_temp_page_cost = 0;
 SELECT workers_launched, skipped, dirty_before > 0 AS dirty, dirty_after FROM run_q();
 RESET temp_parallel.write_temp_page_cost;
 
--- A statement in a SQL function runs in a memory context that lives until the end of the
--- calling statement. The second look must not leave anything allocated there, or a
--- statement that calls the function often runs out of memory; neither if workers are
--- launched nor if the leader runs alone. (Only statements before the function's last
--- one can use workers.)
+-- A statement in a SQL function runs in a memory context that lives until the
+-- end of the calling statement. The second look must not leave anything
+-- allocated there, whether or not it leaves the plan to the leader: otherwise,
+-- a statement that calls the function often runs out of memory. (Only
+-- statements before the function's last one can use workers.)
 CREATE FUNCTION counts(below int) RETURNS bigint LANGUAGE sql AS
 $$ SELECT count(*) FROM t WHERE k < below; SELECT count(*) FROM t WHERE k < below $$;
 CREATE FUNCTION memory() RETURNS numeric LANGUAGE plpgsql AS
@@ -81,7 +83,8 @@ SELECT sum(n), sum(CASE g WHEN 20 THEN -bytes WHEN 40 THEN bytes END) < 30000 AS
 SELECT plans_left_to_leader - :before_left AS left_to_leader FROM temp_parallel_stats();
 DROP FUNCTION counts, memory, make_dirty;
 
--- A Gather without a flush node is not affected: it gets its workers, whatever is dirty.
+-- A Gather without a flush node is not affected: it gets its workers, whatever
+-- is dirty.
 CREATE TABLE permanent AS SELECT g AS id FROM generate_series(1, 100000) g;
 ANALYZE permanent;
 PREPARE p AS SELECT count(*) FROM permanent;
@@ -91,8 +94,8 @@ EXECUTE p;
 SELECT :'before_dirty' AS dirty, plans_left_to_leader - :before_left AS left_to_leader FROM temp_parallel_stats();
 DROP TABLE permanent;
 
--- A plan that was made when the pages were already dirty is executed as planned: its cost
--- includes the flush.
+-- A plan that was made when the pages were already dirty is executed as
+-- planned: its cost includes the flush.
 DEALLOCATE q;
 UPDATE t SET id = id;
 SET cpu_tuple_cost = 1;

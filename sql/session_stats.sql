@@ -25,8 +25,8 @@ RESET enable_material;
 SELECT flushes - :s_flushes AS flushes, pages_flushed - :s_pages_flushed AS pages,
 	   workers_launched - :s_workers_launched AS workers
 FROM temp_parallel_stats();
--- also those of statements that fail, and immediately: an error in a worker; an error in
--- the leader, after three launches
+-- also those of statements that fail, and immediately: an error in a worker; an
+-- error in the leader, after three launches
 SELECT * FROM temp_parallel_stats() \gset s_
 \set SHOW_CONTEXT never
 SELECT count(1 / (id - 5000)) FROM big;
@@ -39,8 +39,8 @@ SELECT *, 1 / x FROM (SELECT count(*) FROM big) s RIGHT JOIN (VALUES (1), (2), (
 RESET enable_material;
 SELECT flushes - :s_flushes AS flushes, workers_launched - :s_workers_launched AS workers
 FROM temp_parallel_stats();
--- hint bits that the leader has not kept: it runs a parallel plan alone, over rows that
--- nobody has read before, on pages that were written before the flush
+-- hint bits that the leader has not kept: it runs a parallel plan alone, over
+-- rows that nobody has read before, on pages that were written before the flush
 TRUNCATE big;
 INSERT INTO big SELECT i, repeat('x', 100) FROM generate_series(1, 5800) i;
 ANALYZE big;
