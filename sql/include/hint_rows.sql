@@ -1,8 +1,8 @@
 \set ECHO none
 --
--- Creates table :t, whose page 0 has rows in every state that a transaction can leave
--- a row in.  Later statements find their row by ctid: a scan would set hint bits on
--- the other rows.
+-- Creates table :t, whose page 0 has rows in every state that a transaction can
+-- leave a row in.  Later statements find their row by ctid: a scan would set hint
+-- bits on the other rows.
 --
 SET enable_seqscan = off;
 CREATE TEMP TABLE :t (id int UNIQUE, v int);
