@@ -127,7 +127,7 @@ SELECT count(*), sum(id) FROM mine;
 SELECT count(*), sum(id) FROM temp_parallel_calibrate_0;
 SELECT * FROM left_behind;
 
--- Cancelled before it starts and in the middle, and other errors.
+-- Canceled before it starts and in the middle, and other errors.
 SELECT pg_cancel_backend(pg_backend_pid()), temp_parallel_calibrate();
 SET statement_timeout = '200ms';
 \set VERBOSITY sqlstate
@@ -139,7 +139,7 @@ BEGIN
 	PERFORM 1 FROM mine;
 	PERFORM temp_parallel_calibrate(iterations => 1000);
 EXCEPTION WHEN query_canceled THEN
-	RAISE WARNING 'cancelled';
+	RAISE WARNING 'canceled';
 END
 $$;
 RESET statement_timeout;

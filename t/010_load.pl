@@ -52,7 +52,7 @@ sub runs_in_parallel
 		$answer, "$name: the answer is right");
 }
 
-# Without the module: what core does, lest the rest prove nothing.
+# Without the module, the plan is serial: otherwise, the rest would prove nothing.
 my ($unloaded) = split /SET temp_parallel/, $setup;
 unlike(
 	$node->safe_psql('postgres', qq{$unloaded

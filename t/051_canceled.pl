@@ -237,7 +237,7 @@ foreach my $pool ('800kB', '4MB', '32MB')
 note("$_: $moment{$_}") foreach sort keys %moment;
 
 # Otherwise, one of the phases would not have been tested.
-cmp_ok($moment{$_} || 0, '>', 0, "statements were cancelled $_")
+cmp_ok($moment{$_} || 0, '>', 0, "statements were canceled $_")
   foreach 'before the flush', 'during the flush', 'after the flush';
 
 $other->quit;
