@@ -83,6 +83,9 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
+# The time that each TAP test takes; pg_regress prints its tests' times by itself.
+PROVE_FLAGS = --timer
+
 # The zip for PGXN: what is committed, less what .gitattributes leaves out.
 .PHONY: dist
 dist:

@@ -1,5 +1,6 @@
-# What anybody can ask of the server with the settings that are anybody's: an error,
-# but neither the server's end nor another answer.
+# A worker that cannot allocate its local buffers, since any role may set
+# temp_parallel.worker_temp_buffers to any number: this must be an error of the
+# statement, and neither crash the server nor lose rows.
 
 use strict;
 use warnings;
@@ -21,12 +22,12 @@ log_min_messages = log
 $node->start;
 $node->safe_psql('postgres', 'CREATE ROLE anybody');
 
-# A pool for which a worker has no memory, whatever the machine has: the processes
-# that are started from now on get 4 GB of address space.
+# Processes that are started from now on have at most 4 GB of address space,
+# whatever the machine's memory.
 my ($postmaster) = split /\n/, slurp_file($node->data_dir . '/postmaster.pid');
 system_or_bail('prlimit', "--pid=$postmaster", '--as=4294967296');
 
-# ON_ERROR_STOP off: what comes after the error is in the same session.
+# Without ON_ERROR_STOP: the commands after the error are run in the same session.
 my ($status, $answers, $errors) = $node->psql('postgres', q{
 SET ROLE anybody;
 SET max_parallel_workers_per_gather = 2;
