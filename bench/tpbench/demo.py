@@ -5,10 +5,10 @@ import os
 import sys
 from statistics import geometric_mean
 
-from . import measure, tpch
-from .progress import Progress
-from .session import OFF, ON, connect, use, value
-from .settings import SETTINGS, line
+from .common import measure, tpch
+from .common.progress import Progress
+from .common.session import OFF, ON, connect, use, value
+from .common.settings import SETTINGS, line
 
 SHOWN = "q01"       # the query whose plan is shown
 # What is done before it each time, so that there are pages to be written: the

@@ -8,10 +8,10 @@ whether workers start later if the session's own pool is large.
 import argparse
 from statistics import median
 
-from . import measure
-from .progress import Progress, TimeLeft
-from .session import Arm, ON, apply, connect, use, value
-from .settings import SETTINGS, line
+from .common import measure
+from .common.progress import Progress, TimeLeft
+from .common.session import Arm, ON, apply, connect, use, value
+from .common.settings import SETTINGS, line
 
 # Workers only, and whatever is to be measured in them.
 FORCED = {"parallel_leader_participation": "off", "parallel_setup_cost": "0",

@@ -8,7 +8,7 @@ from matplotlib import pyplot  # noqa: E402  the backend is chosen first
 from matplotlib.ticker import FuncFormatter, NullLocator  # noqa: E402
 
 from . import summary  # noqa: E402
-from .flush_results import VARIANTS, WRITE_COST  # noqa: E402
+from .results import VARIANTS, WRITE_COST  # noqa: E402
 
 STEPS = {       # colours that are told apart by all eyes (Okabe and Ito)
     "write": ("write", "#D55E00", "-"),

@@ -7,8 +7,8 @@ of the steps before, and that of the drop.
 import time
 from dataclasses import dataclass
 
-from . import measure
-from .session import use
+from ..common import measure
+from ..common.session import use
 from .workloads import NARROW, SIDE
 
 NAME = "job"

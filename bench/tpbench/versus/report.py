@@ -4,8 +4,8 @@ import csv
 from dataclasses import asdict, fields
 from statistics import geometric_mean, median
 
+from ..common.measure import Run, median_ms, plans, ratios, same_answers, select
 from . import job
-from .measure import Run, median_ms, plans, ratios, same_answers, select
 
 
 def rule(text):

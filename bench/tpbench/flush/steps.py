@@ -9,8 +9,8 @@ else, and Refused is raised.
 
 import math
 
+from ..common.session import value
 from .buffers import explain
-from .session import value
 
 STEPS = ("write", "dry_write", "read", "dry_read", "random_read", "dirty", "random_write")
 TABLE, FILLER, PAGE = "flush_cost_table", "flush_cost_filler", "flush_cost_page"

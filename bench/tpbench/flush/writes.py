@@ -11,9 +11,9 @@ import subprocess
 import time
 from statistics import median
 
-from . import measure
-from .progress import Progress, TimeLeft
-from .session import connect, value
+from ..common import measure
+from ..common.progress import Progress, TimeLeft
+from ..common.session import connect, value
 
 TABLE = "flush_writes_table"
 

@@ -6,12 +6,12 @@ import os
 import sys
 from pathlib import Path
 
-from . import flush_plots, flush_report, machine, samples
-from .flush_results import VARIANTS, by_size
-from .flush_steps import STEPS, Permanent, Refused, Temporary, pool_size, prepare
-from .progress import Progress, TimeLeft
+from ..common.progress import Progress, TimeLeft
+from ..common.session import connect, value
+from . import machine, plots, report, samples
+from .results import VARIANTS, by_size
 from .samples import Sample
-from .session import connect, value
+from .steps import STEPS, Permanent, Refused, Temporary, pool_size, prepare
 
 TABLESPACE = "flush_cost_tmpfs"
 # For the time left: what an iteration takes, in pages of the plain variant.
@@ -194,12 +194,12 @@ class Bench:
             sys.exit(f"there are no measurements in {self.csv}")
         about = self.described()
         results = by_size(self.rows)
-        text = flush_report.markdown(about, results)
+        text = report.markdown(about, results)
         (self.args.out / "report.md").write_text(text)
         title = (f"{about['machine']['Server'].split(' (')[0]}, {about['machine']['Processor']},"
                  f" {about['machine']['Storage'].split(' (')[0]}")
-        flush_plots.per_page(results, self.args.out / "flush_cost_per_page.png", title)
-        flush_plots.ratio(results, self.args.out / "flush_cost_ratio.png", title)
+        plots.per_page(results, self.args.out / "flush_cost_per_page.png", title)
+        plots.ratio(results, self.args.out / "flush_cost_ratio.png", title)
         print(f"\n{text}")
         self.progress.say(f"rows, tables and plots are in {self.args.out}")
 

@@ -1,8 +1,8 @@
 """bench/flush_cost's tables, in Markdown."""
 
 from . import summary
-from .flush_results import OVERALL_FROM, SCAN_COST, VARIANTS, WRITE_COST, overall
-from .flush_steps import STEPS
+from .results import OVERALL_FROM, SCAN_COST, VARIANTS, WRITE_COST, overall
+from .steps import STEPS
 
 SCAN = 4    # digits of what is a small part of a page
 

@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from .session import value
+from ..common.session import value
 
 
 def field(path, name):

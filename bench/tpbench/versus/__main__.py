@@ -3,10 +3,11 @@
 import argparse
 import sys
 
-from . import job, measure, report, tpch, versus_plot, workloads
-from .progress import Progress, TimeLeft
-from .session import OFF, ON, UNLOGGED, connect, use, value
-from .settings import SETTINGS, line
+from ..common import measure, tpch
+from ..common.progress import Progress, TimeLeft
+from ..common.session import OFF, ON, UNLOGGED, connect, use, value
+from ..common.settings import SETTINGS, line
+from . import job, plot, report, workloads
 
 ARMS = (OFF, ON, UNLOGGED)
 
@@ -139,7 +140,7 @@ def main():
     if args.csv:
         report.write_csv(runs, jobs, args.csv)
     if args.plot:
-        versus_plot.draw(runs, names, jobs, title, args.plot)
+        plot.draw(runs, names, jobs, title, args.plot)
 
     wrong = [n for n in names if not measure.same_answers(runs, n)]
     if jobs and not job.same_answers(jobs):

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent.parent / "tpch"
+HERE = Path(__file__).resolve().parents[2] / "tpch"
 TABLES = ("region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem")
 
 

@@ -2,7 +2,7 @@
 
 import csv
 
-from .choice_policy import regret
+from .policy import regret
 
 CLEAR = 1.05        # one choice is clearly better if the other takes this much longer
 TARGET = 5          # % of regret

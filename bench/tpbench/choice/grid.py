@@ -4,7 +4,7 @@ import sys
 from dataclasses import dataclass
 from itertools import product
 
-from .session import value
+from ..common.session import value
 
 # Bytes of padding in a row, beside 28 bytes of numbers and the row's header.
 WIDTHS = {"narrow": 0, "medium": 66, "wide": 446}

@@ -2,8 +2,8 @@
 
 from statistics import median
 
+from ..common.measure import ratios, select
 from . import job
-from .measure import ratios, select
 
 BASES = {"off": "tab:blue", "unlogged": "tab:orange"}
 PHASES = {"first": "first run, flush included", "repeat": "repeated runs"}

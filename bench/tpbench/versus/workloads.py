@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Callable, Optional
 
-from . import tpch
+from ..common import tpch
 
 SIDE_PART = 10      # tables that are joined have this part of the rows
 WIDE_PART = 10      # the table of wide rows too

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from . import measure
-from .choice_grid import Point
-from .session import Arm, apply, use
+from ..common import measure
+from ..common.session import Arm, apply, use
+from .grid import Point
 
 COMMON = {"temp_parallel.enabled": "on", "search_path": "pg_temp, public"}
 COSTS = ("temp_parallel.write_temp_page_cost", "temp_parallel.buffer_scan_cost")

@@ -7,10 +7,11 @@ import sys
 import time
 from statistics import mean, median
 
-from . import choice_grid, choice_policy, choice_report, measure
-from .progress import Progress, TimeLeft
-from .session import apply, connect, use, value
-from .settings import SETTINGS, line
+from ..common import measure
+from ..common.progress import Progress, TimeLeft
+from ..common.session import apply, connect, use, value
+from ..common.settings import SETTINGS, line
+from . import grid, policy, report
 
 TRIES = 5           # of the calibration
 
@@ -22,19 +23,19 @@ def listed(kind):
 def arguments():
     parser = argparse.ArgumentParser(prog="bench/planner_choice")
     parser.add_argument("--rows", type=listed(int), default=[200_000, 600_000, 2_000_000])
-    parser.add_argument("--widths", type=listed(str), default=list(choice_grid.WIDTHS))
+    parser.add_argument("--widths", type=listed(str), default=list(grid.WIDTHS))
     parser.add_argument("--dirty", type=listed(float), default=[0, 0.25, 1])
     parser.add_argument("--selectivities", type=listed(float), default=[0.01, 1])
-    parser.add_argument("--kinds", type=listed(str), default=list(choice_grid.KINDS))
+    parser.add_argument("--kinds", type=listed(str), default=list(grid.KINDS))
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--csv")
     parser.add_argument("--plot")
     args = parser.parse_args()
-    for name, known in (("widths", choice_grid.WIDTHS), ("kinds", choice_grid.KINDS)):
+    for name, known in (("widths", grid.WIDTHS), ("kinds", grid.KINDS)):
         unknown = set(getattr(args, name)) - set(known)
         if unknown:
             parser.error(f"no such {name}: {', '.join(sorted(unknown))}")
-    if min(args.rows) < choice_grid.SIDE_PART or args.pairs < 1 or \
+    if min(args.rows) < grid.SIDE_PART or args.pairs < 1 or \
             not all(0 <= part <= 1 for part in args.dirty + args.selectivities):
         parser.error("rows are at least 10, pairs at least 1, parts between 0 and 1")
     return args
@@ -87,7 +88,7 @@ def time_point(conn, point, arms, pairs, each):
     runs = {arm.name: [] for arm in arms}
     for n in range(-1, pairs):
         for arm in measure.rotated(arms, n):
-            choice_grid.make_dirty(conn, point.dirty)
+            grid.make_dirty(conn, point.dirty)
             run = measure.run(conn, arm, point.sql, point.name, "repeat", n)
             if run.plan != arm.name:
                 sys.exit(f"{point.name}: the plan is {run.plan} although {arm.name} was asked for")
@@ -102,10 +103,10 @@ def time_point(conn, point, arms, pairs, each):
 def measure_point(conn, point, arms, policies, rungs, server, pairs, each):
     times = time_point(conn, point, arms, pairs, each)
     timed = {arm.name == "parallel": measure.explain(conn, arm, point.sql) for arm in arms}
-    dirty_pages = choice_grid.make_dirty(conn, point.dirty)
-    parallel, same, steps = choice_policy.choices(conn, point, policies, rungs, server, timed)
-    return choice_policy.Outcome(
-        point=point, pages=choice_grid.pages(conn), dirty_pages=dirty_pages,
+    dirty_pages = grid.make_dirty(conn, point.dirty)
+    parallel, same, steps = policy.choices(conn, point, policies, rungs, server, timed)
+    return policy.Outcome(
+        point=point, pages=grid.pages(conn), dirty_pages=dirty_pages,
         serial_ms=times["serial"], parallel_ms=times["parallel"],
         parallel=parallel, same_plan=same, steps=steps)
 
@@ -119,16 +120,16 @@ def main():
 
     conn = connect(SETTINGS)
     apply(conn, {"client_min_messages": "warning"})
-    server = choice_policy.server_settings(conn)
+    server = policy.server_settings(conn)
     progress.say(machine())
-    costs = {"default": choice_policy.default_costs(conn), "calibrated": calibrate(conn, progress)}
+    costs = {"default": policy.default_costs(conn), "calibrated": calibrate(conn, progress)}
     for name, (write, scan) in costs.items():
         progress.say(f"{name}: write_temp_page_cost = {write:g}, buffer_scan_cost = {scan:g}")
-    policies = [choice_policy.choosing(server, *item) for item in costs.items()]
-    arms = [choice_policy.forced(server), choice_policy.FORBIDDEN]
-    rungs = choice_policy.ladder(costs["calibrated"])
+    policies = [policy.choosing(server, *item) for item in costs.items()]
+    arms = [policy.forced(server), policy.FORBIDDEN]
+    rungs = policy.ladder(costs["calibrated"])
 
-    points, too_large = choice_grid.points(conn, args.rows, args.widths, args.kinds,
+    points, too_large = grid.points(conn, args.rows, args.widths, args.kinds,
                                            args.selectivities, args.dirty)
     for table in too_large:
         progress.say(f"left out, as they do not fit into temp_buffers: {table.name}")
@@ -142,7 +143,7 @@ def main():
         if n == 0 or points[n - 1].table != point.table:
             progress.step(f"filling {point.table.name}, {left}")
             others.append(busy())
-            use(conn, choice_policy.FORBIDDEN)
+            use(conn, policy.FORBIDDEN)
             point.table.create(conn)
 
         def each():
@@ -153,15 +154,15 @@ def main():
         if n + 1 == len(points) or points[n + 1].table != point.table:
             progress.say(f"{point.table.name} done, {n + 1} of {len(points)} points, {left}")
             if args.csv:
-                choice_report.write_csv(outcomes, list(costs), rungs, args.csv)
+                report.write_csv(outcomes, list(costs), rungs, args.csv)
 
     title = f"{value(conn, 'SELECT version()').split(' on ')[0]}; {machine()}; {line()}"
     print(f"\n{title}\nother processes took {mean(others):.0%} of the processors' time between the"
           f" tables (at most {max(others):.0%}); above a few percent, workers had less to gain")
-    choice_report.summary(outcomes, list(costs), rungs)
-    choice_report.by_dimension(outcomes, list(costs))
+    report.summary(outcomes, list(costs), rungs)
+    report.by_dimension(outcomes, list(costs))
     if args.plot:
-        choice_report.plot(outcomes, costs, rungs, title, args.plot)
+        report.plot(outcomes, costs, rungs, title, args.plot)
 
 
 if __name__ == "__main__":
