@@ -1,6 +1,6 @@
 """Planner settings: the ones under test, and random ones beside them."""
 
-OFF, ON, ZERO = "off", "on", "zero"
+MODES = OFF, ON, ZERO = "off", "on", "zero"
 
 # name, values, version from which it is there
 SWITCHES = [(name, 0) for name in (
