@@ -43,6 +43,46 @@ class Rel:
         return [c for c in self.columns if c.type in types and not c.wide]
 
 
+# By type, a condition on column c, given a Generator and a comparison operator.
+QUALS = {
+    "int": lambda g, c, op: g.rng.choice([
+        f"{c} {op} {g.constant(100)}",
+        f"{c} % 10 = {g.constant(10)}",
+        f"{c} IN (3, 17, 42, {g.rng.randrange(100)})"]),
+    "bigint": lambda g, c, op: f"{c} {op} {g.constant(5000)}",
+    "numeric(20,2)": lambda g, c, op: f"{c} {op} {g.rng.randrange(10000) / 100}",
+    "text": lambda g, c, op: g.rng.choice([
+        f"{c} {op} 't{g.rng.randrange(60)}'",
+        f"{c} LIKE 't{g.rng.randrange(9)}%'",
+        f"lower({c}) = 't{g.rng.randrange(60)}'"]),
+    "varchar(20)": lambda g, c, op: f"{c} {op} 'v{g.rng.randrange(1000)}'",
+    "bool": lambda g, c, op: g.rng.choice([c, f"NOT {c}", f"{c} IS NOT TRUE"]),
+    "date": lambda g, c, op: f"{c} {op} DATE '2000-01-01' + {g.rng.randrange(1000)}",
+    "float8": lambda g, c, op: f"{c} {op} {g.rng.randrange(1000) / 8}",
+    "int[]": lambda g, c, op: g.rng.choice([
+        f"{c} @> ARRAY[{g.rng.randrange(10)}]",
+        f"{c} && ARRAY[{g.rng.randrange(10)}, 8]",
+        f"{g.rng.randrange(10)} = ANY ({c})"]),
+    "jsonb": lambda g, c, op: g.rng.choice([
+        f"{c} @> '{{\"a\": {g.rng.randrange(20)}}}'",
+        f"{c} ->> 'b' = 'v{g.rng.randrange(5)}'",
+        f"{c} ? 'a'"]),
+    "point": lambda g, c, op: g.rng.choice([
+        f"{c} <@ box '(({g.rng.randrange(50)},{g.rng.randrange(20)}),(90,30))'",
+        f"{c} ~= point({g.rng.randrange(100)}, {g.rng.randrange(37)})",
+        f"{c} << point({g.rng.randrange(100)}, 5)"]),
+    "int4range": lambda g, c, op: g.rng.choice([
+        f"{c} && int4range({g.rng.randrange(50)}, 60)",
+        f"{c} @> {g.rng.randrange(90)}",
+        f"{c} << int4range({g.rng.randrange(90)}, 95)"]),
+    "inet": lambda g, c, op: g.rng.choice([
+        f"{c} << '10.{g.rng.randrange(4)}.0.0/16'",
+        f"{c} {op} '10.1.{g.rng.randrange(200)}.1'"]),
+    "tsvector": lambda g, c, op: f"{c} @@ 'w{g.rng.randrange(9)} & x{g.rng.randrange(31)}'",
+    "timestamptz": lambda g, c, op: f"{c} {op} TIMESTAMPTZ '2020-01-05 UTC'",
+}
+
+
 class Generator:
     def __init__(self, rng, tables):
         self.rng = rng
@@ -118,7 +158,7 @@ class Generator:
         column = rng.choice(rel.columns)
         name = rel.col(column)
         if column.name in ("id", "part") and rng.random() < 0.08:
-            # partitions are left out at run time
+            # partitions are pruned at run time
             other = rng.choice(self.tables)
             return (f"{name} = (SELECT {rng.choice(['min', 'max'])}(p.{column.name}) FROM {other.name} p"
                     f" WHERE p.k < {rng.randrange(100)})")
@@ -138,37 +178,7 @@ class Generator:
                                f"md5({name}) < '{rng.choice('3579bdf')}'",
                                f"{name} LIKE '%{rng.randrange(99)}%'"])
         compare = rng.choice(["=", "=", "<", ">", "<=", ">=", "<>"])
-        return {
-            "int": lambda: rng.choice([f"{name} {compare} {self.constant(100)}",
-                                       f"{name} % 10 = {self.constant(10)}",
-                                       f"{name} IN (3, 17, 42, {rng.randrange(100)})"]),
-            "bigint": lambda: f"{name} {compare} {self.constant(5000)}",
-            "numeric(20,2)": lambda: f"{name} {compare} {rng.randrange(10000) / 100}",
-            "text": lambda: rng.choice([f"{name} {compare} 't{rng.randrange(60)}'",
-                                        f"{name} LIKE 't{rng.randrange(9)}%'",
-                                        f"lower({name}) = 't{rng.randrange(60)}'"]),
-            "varchar(20)": lambda: f"{name} {compare} 'v{rng.randrange(1000)}'",
-            "bool": lambda: rng.choice([name, f"NOT {name}", f"{name} IS NOT TRUE"]),
-            "date": lambda: f"{name} {compare} DATE '2000-01-01' + {rng.randrange(1000)}",
-            "float8": lambda: f"{name} {compare} {rng.randrange(1000) / 8}",
-            "int[]": lambda: rng.choice([f"{name} @> ARRAY[{rng.randrange(10)}]",
-                                         f"{name} && ARRAY[{rng.randrange(10)}, 8]",
-                                         f"{rng.randrange(10)} = ANY ({name})"]),
-            "jsonb": lambda: rng.choice([f"{name} @> '{{\"a\": {rng.randrange(20)}}}'",
-                                         f"{name} ->> 'b' = 'v{rng.randrange(5)}'",
-                                         f"{name} ? 'a'"]),
-            "point": lambda: rng.choice([
-                f"{name} <@ box '(({rng.randrange(50)},{rng.randrange(20)}),(90,30))'",
-                f"{name} ~= point({rng.randrange(100)}, {rng.randrange(37)})",
-                f"{name} << point({rng.randrange(100)}, 5)"]),
-            "int4range": lambda: rng.choice([f"{name} && int4range({rng.randrange(50)}, 60)",
-                                             f"{name} @> {rng.randrange(90)}",
-                                             f"{name} << int4range({rng.randrange(90)}, 95)"]),
-            "inet": lambda: rng.choice([f"{name} << '10.{rng.randrange(4)}.0.0/16'",
-                                        f"{name} {compare} '10.1.{rng.randrange(200)}.1'"]),
-            "tsvector": lambda: f"{name} @@ 'w{rng.randrange(9)} & x{rng.randrange(31)}'",
-            "timestamptz": lambda: f"{name} {compare} TIMESTAMPTZ '2020-01-05 UTC'",
-        }[column.type]()
+        return QUALS[column.type](self, name, compare)
 
     # ---------- expressions ----------
 

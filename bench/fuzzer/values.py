@@ -9,7 +9,7 @@ that nothing has flushed them.
 
 from . import history
 from .queries import Query
-from .schema import Column, Table
+from .schema import Column, Table, definition
 
 # The types of the values that the server does not have; made in every session.
 TYPES = [
@@ -80,10 +80,9 @@ def create_source(rng, name):
         columns.append(Column(f"v{n}", type_, value, rng.choice([0, 0, 7]), kind))
         statements.append(f"ALTER TABLE {name} ALTER v{n} SET STORAGE {storage}")
     table = Table(name, "source", columns, members=[name], targets=[name])
-    definition = "(" + ", ".join(f"{c.name} {c.type}" for c in columns) + ")"
     index = [f"CREATE INDEX {name}_id ON {name} (id)"] if rng.random() < 0.4 else []
-    return table, [f"CREATE UNLOGGED TABLE {table.control} {definition}",
-                   f"CREATE TEMP TABLE {name} {definition}"] + statements + index
+    return table, [f"CREATE UNLOGGED TABLE {table.control} {definition(columns)}",
+                   f"CREATE TEMP TABLE {name} {definition(columns)}"] + statements + index
 
 
 class Value:
@@ -102,6 +101,31 @@ class Value:
     def look(self, rng, p, r):
         """An expression over parameter p and row r."""
         return rng.choice(self.looks).format(p=p, r=r)
+
+
+def variable(value, way):
+    """The declaration of a variable of PL/pgSQL, the statements that assign the value,
+    and the expression for it."""
+    type_, table, column = value.type, value.table, value.column
+    declare = f"pv {type_};"
+    get = f"SELECT s.{column} INTO pv FROM {table} s WHERE s.id = {value.number};"
+    if "pair" in type_ and "[]" not in type_:
+        # INTO would assign its fields one by one
+        get = f"pv := ({value.query});"
+    if way in ("field", "rowtype"):
+        return (f"pv {'record' if way == 'field' else table};",
+                f"SELECT s.* INTO pv FROM {table} s WHERE s.id = {value.number};", f"pv.{column}")
+    if way == "array" and "[]" not in type_:
+        return f"{declare} pa {type_}[];", f"{get} pa[2] := pv; pa[1] := pv;", "pa[1]"
+    if way == "pair" and type_ == "text":
+        return f"{declare} pp fz.pair;", f"{get} pp.b := pv;", "pp.b"
+    if way == "assigned":
+        return declare, f"pv := ({value.query});", "pv"
+    if way in ("for", "nested for"):
+        return "pr record;", "", "pr.pv"        # the loop assigns it
+    if way in ("argument", "lateral"):
+        return "", "", "pv"
+    return declare, get, "pv"
 
 
 class Values:
@@ -225,67 +249,54 @@ class Values:
         """A function whose variables are the parameters of its queries."""
         rng = self.rng
         value = self.value()
-        name, table, column = "fz.v#RUN#", value.table, value.column
-        get = f"SELECT s.{column} INTO pv FROM {table} s WHERE s.id = {value.number};"
-        if "pair" in value.type and "[]" not in value.type:
-            # INTO would assign its fields one by one
-            get = f"pv := ({value.query});"
+        name = "fz.v#RUN#"
         way = rng.choice(["scalar", "scalar", "field", "rowtype", "array", "pair", "assigned", "for", "for",
                           "nested for", "into table", "using", "cursor", "perform", "argument", "lateral",
                           "block"])
-        declare, pre, p = f"pv {value.type};", get, "pv"
-        if way in ("field", "rowtype"):
-            declare = f"pv {'record' if way == 'field' else table};"
-            pre = f"SELECT s.* INTO pv FROM {table} s WHERE s.id = {value.number};"
-            p = f"pv.{column}"
-        elif way == "array" and "[]" not in value.type:
-            declare += f" pa {value.type}[];"
-            pre += " pa[2] := pv; pa[1] := pv;"
-            p = "pa[1]"
-        elif way == "pair" and value.type == "text":
-            declare += " pp fz.pair;"
-            pre += " pp.b := pv;"
-            p = "pp.b"
-        elif way == "assigned":
-            pre = f"pv := ({value.query});"
+        declare, assign, p = variable(value, way)
         given = [(value, p)]
         if rng.random() < 0.2:
             given.append(self.initplan())
         times = rng.choice([1, 1, 1, 7])        # often enough for a generic plan
         query = f"SELECT q::text FROM ({self.body(given)}) q"
-        run = f"RETURN QUERY {query};"
-        if way in ("for", "nested for"):
-            declare, pre = "pr record;", ""
-            run = (f"FOR pr IN SELECT s.id, s.{column} AS pv FROM {table} s WHERE s.id >= {value.number}"
-                   f" ORDER BY s.id LIMIT 3 LOOP RETURN QUERY SELECT q::text FROM"
-                   f" ({self.body([(value, 'pr.pv')])}) q; END LOOP;")
-            times = 1
-        elif way == "into table":
-            run = (f"DROP TABLE IF EXISTS vout; CREATE TEMP TABLE vout AS {query};"
-                   " RETURN QUERY EXECUTE 'SELECT q FROM vout'; DROP TABLE vout;")
-        elif way == "using":
-            dynamic = self.body([(value, "$1")]).replace("'", "''")
-            run = f"RETURN QUERY EXECUTE 'SELECT q::text FROM ({dynamic}) q' USING {p};"
-        elif way == "cursor":
-            declare += f" pc CURSOR (pp {value.type}) FOR {self.body([(value, 'pp')])};"
-            run = "FOR px IN pc(pv) LOOP RETURN NEXT px::text; END LOOP;"
-        elif way == "perform":
-            run = f"PERFORM {query[7:]}; RETURN NEXT 'done'; {run}"
-        argument, call = "", f"SELECT * FROM {name}()"
-        if way in ("argument", "lateral"):
-            argument, declare, pre = f"pv {value.type}", "", ""
-            call = (f"SELECT * FROM {name}(({value.query}))" if way == "argument" else
-                    f"SELECT x.id AS x1, y AS x2 FROM {table} x, LATERAL {name}(x.{column}) y"
-                    f" WHERE x.id BETWEEN {value.number} AND {value.number + 2}")
-        loop = f"FOR i IN 1..{times} LOOP {run} END LOOP;" if times > 1 else run
         if way == "block":
             # Not a function's, but a block's that may end transactions.
             return ["DROP TABLE IF EXISTS vout",
-                    f"DO $$ DECLARE {declare} BEGIN {pre} CREATE TEMP TABLE vout AS {query}; END $$",
+                    f"DO $$ DECLARE {declare} BEGIN {assign} CREATE TEMP TABLE vout AS {query}; END $$",
                     "SELECT * FROM vout", "DROP TABLE vout"]
+        cursor, run = self.returning(value, way, query, p)
+        if times > 1 and way not in ("for", "nested for"):
+            run = f"FOR i IN 1..{times} LOOP {run} END LOOP;"
+        argument, call = "", f"SELECT * FROM {name}()"
+        if way == "argument":
+            argument, call = f"pv {value.type}", f"SELECT * FROM {name}(({value.query}))"
+        elif way == "lateral":
+            argument = f"pv {value.type}"
+            call = (f"SELECT x.id AS x1, y AS x2 FROM {value.table} x, LATERAL {name}(x.{value.column}) y"
+                    f" WHERE x.id BETWEEN {value.number} AND {value.number + 2}")
         return [f"CREATE FUNCTION {name}({argument}) RETURNS SETOF text LANGUAGE plpgsql AS $$"
-                f" DECLARE {declare} BEGIN {pre} {loop} END $$",
+                f" DECLARE {declare}{cursor} BEGIN {assign} {run} END $$",
                 call] + [call] * (rng.random() < 0.2) + [f"DROP FUNCTION {name}"]
+
+    def returning(self, value, way, query, p):
+        """The declaration of a cursor, if that is the way, and statements that return the
+        rows of query, or of one like it."""
+        if way in ("for", "nested for"):
+            return "", (f"FOR pr IN SELECT s.id, s.{value.column} AS pv FROM {value.table} s WHERE"
+                        f" s.id >= {value.number} ORDER BY s.id LIMIT 3 LOOP RETURN QUERY SELECT q::text FROM"
+                        f" ({self.body([(value, p)])}) q; END LOOP;")
+        if way == "into table":
+            return "", (f"DROP TABLE IF EXISTS vout; CREATE TEMP TABLE vout AS {query};"
+                        " RETURN QUERY EXECUTE 'SELECT q FROM vout'; DROP TABLE vout;")
+        if way == "using":
+            dynamic = self.body([(value, "$1")]).replace("'", "''")
+            return "", f"RETURN QUERY EXECUTE 'SELECT q::text FROM ({dynamic}) q' USING {p};"
+        if way == "cursor":
+            return (f" pc CURSOR (pp {value.type}) FOR {self.body([(value, 'pp')])};",
+                    "FOR px IN pc(pv) LOOP RETURN NEXT px::text; END LOOP;")
+        if way == "perform":
+            return "", f"PERFORM {query[7:]}; RETURN NEXT 'done'; RETURN QUERY {query};"
+        return "", f"RETURN QUERY {query};"
 
     def sql_function(self):
         """Arguments of SQL functions, which the planner may put in place, or not."""
