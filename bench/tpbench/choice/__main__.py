@@ -100,15 +100,53 @@ def time_point(conn, point, arms, pairs, each):
     return {name: median(run.ms for run in of_arm) for name, of_arm in runs.items()}
 
 
-def measure_point(conn, point, arms, policies, rungs, server, pairs, each):
-    times = time_point(conn, point, arms, pairs, each)
-    timed = {arm.name == "parallel": measure.explain(conn, arm, point.sql) for arm in arms}
-    dirty_pages = grid.make_dirty(conn, point.dirty)
-    parallel, same, steps = policy.choices(conn, point, policies, rungs, server, timed)
-    return policy.Outcome(
-        point=point, pages=grid.pages(conn), dirty_pages=dirty_pages,
-        serial_ms=times["serial"], parallel_ms=times["parallel"],
-        parallel=parallel, same_plan=same, steps=steps)
+class Bench:
+    """What the points of a grid are measured with."""
+
+    def __init__(self, conn, args, server, costs, progress):
+        self.conn, self.args, self.costs, self.progress = conn, args, costs, progress
+        self.policies = [policy.choosing(server, *item) for item in costs.items()]
+        self.arms = [policy.forced(server), policy.FORBIDDEN]
+        self.rungs = policy.ladder(costs["calibrated"])
+        self.others = []        # what else the machine did, before each table
+
+    def measure(self, point, each):
+        conn = self.conn
+        times = time_point(conn, point, self.arms, self.args.pairs, each)
+        timed = {arm.name == "parallel": measure.explain(conn, arm, point.sql) for arm in self.arms}
+        dirty_pages = grid.make_dirty(conn, point.dirty)
+        parallel, same, steps = policy.choices(conn, point, self.policies, self.rungs, timed)
+        return policy.Outcome(
+            point=point, pages=grid.pages(conn), dirty_pages=dirty_pages,
+            serial_ms=times["serial"], parallel_ms=times["parallel"],
+            parallel=parallel, same_plan=same, steps=steps)
+
+    def fill(self, table):
+        self.others.append(busy())
+        use(self.conn, policy.FORBIDDEN)
+        table.create(self.conn)
+
+    def run(self, points):
+        """The Outcomes of the points, those of a table together."""
+        # by pages, or small tables would promise that large ones take no time
+        left = TimeLeft(sum(p.table.estimated_pages() for p in points)
+                        * (self.args.pairs + 1) * len(self.arms))
+        outcomes = []
+        for n, point in enumerate(points):
+            if n == 0 or points[n - 1].table != point.table:
+                self.progress.step(f"filling {point.table.name}, {left}")
+                self.fill(point.table)
+
+            def each():
+                left.advance(point.table.estimated_pages())
+                self.progress.step(f"{point.name}, {left}")
+
+            outcomes.append(self.measure(point, each))
+            if n + 1 == len(points) or points[n + 1].table != point.table:
+                self.progress.say(f"{point.table.name} done, {n + 1} of {len(points)} points, {left}")
+                if self.args.csv:
+                    report.write_csv(outcomes, list(self.costs), self.rungs, self.args.csv)
+        return outcomes
 
 
 def main():
@@ -125,44 +163,21 @@ def main():
     costs = {"default": policy.default_costs(conn), "calibrated": calibrate(conn, progress)}
     for name, (write, scan) in costs.items():
         progress.say(f"{name}: write_temp_page_cost = {write:g}, buffer_scan_cost = {scan:g}")
-    policies = [policy.choosing(server, *item) for item in costs.items()]
-    arms = [policy.forced(server), policy.FORBIDDEN]
-    rungs = policy.ladder(costs["calibrated"])
-
     points, too_large = grid.points(conn, args.rows, args.widths, args.kinds,
-                                           args.selectivities, args.dirty)
+                                    args.selectivities, args.dirty)
     for table in too_large:
         progress.say(f"left out, as they do not fit into temp_buffers: {table.name}")
     progress.say(f"{len(points)} points, {args.pairs} pairs each; {line()}")
-
-    # by pages, or small tables would promise that large ones take no time
-    left = TimeLeft(sum(p.table.estimated_pages() for p in points) * (args.pairs + 1) * len(arms))
-    outcomes = []
-    others = []         # what else the machine did, before each table
-    for n, point in enumerate(points):
-        if n == 0 or points[n - 1].table != point.table:
-            progress.step(f"filling {point.table.name}, {left}")
-            others.append(busy())
-            use(conn, policy.FORBIDDEN)
-            point.table.create(conn)
-
-        def each():
-            left.advance(point.table.estimated_pages())
-            progress.step(f"{point.name}, {left}")
-
-        outcomes.append(measure_point(conn, point, arms, policies, rungs, server, args.pairs, each))
-        if n + 1 == len(points) or points[n + 1].table != point.table:
-            progress.say(f"{point.table.name} done, {n + 1} of {len(points)} points, {left}")
-            if args.csv:
-                report.write_csv(outcomes, list(costs), rungs, args.csv)
+    bench = Bench(conn, args, server, costs, progress)
+    outcomes = bench.run(points)
 
     title = f"{value(conn, 'SELECT version()').split(' on ')[0]}; {machine()}; {line()}"
-    print(f"\n{title}\nother processes took {mean(others):.0%} of the processors' time between the"
-          f" tables (at most {max(others):.0%}); above a few percent, workers had less to gain")
-    report.summary(outcomes, list(costs), rungs)
+    print(f"\n{title}\nother processes took {mean(bench.others):.0%} of the processors' time between"
+          f" the tables (at most {max(bench.others):.0%}); above a few percent, workers had less to gain")
+    report.summary(outcomes, list(costs), bench.rungs)
     report.by_dimension(outcomes, list(costs))
     if args.plot:
-        report.plot(outcomes, costs, rungs, title, args.plot)
+        report.plot(outcomes, costs, bench.rungs, title, args.plot)
 
 
 if __name__ == "__main__":

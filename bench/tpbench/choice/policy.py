@@ -71,7 +71,7 @@ class Outcome:
         return self.ms(self.parallel[policy]) - self.best_ms
 
 
-def choices(conn, point, arms, rungs, server, timed):
+def choices(conn, point, arms, rungs, timed):
     """Which plan each policy chooses in the pool's present state. timed: the
     plans that were timed, by whether they are parallel."""
     parallel, same = {}, {}
