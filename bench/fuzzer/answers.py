@@ -1,4 +1,4 @@
-"""What the statements of a query gave in one mode, and whether two modes agree.
+"""The answers of a query in the modes, and whether they agree.
 
 An answer is ("rows", rows) or ("error", SQLSTATE, message).
 """
@@ -7,13 +7,13 @@ import re
 
 from . import settings
 
-# Neither a pool that is too small for a plan nor a slow query is a wrong answer.
+# A pool that is too small for a plan, or a slow query, is not a wrong answer.
 TOLERATED = {"53000": "no local buffer left", "57014": "timeout", "53400": "configuration limit",
              "54001": "stack depth"}
 
 
 def answer(outcomes, explained=False):
-    """The answer of statements in turn; explained: the first one's rows are no part of it."""
+    """The answer of several statements; explained: without the rows of the first one."""
     rows = []
     for n, outcome in enumerate(outcomes):
         if outcome.sqlstate:
@@ -38,7 +38,7 @@ def same(a, b, query):
 
 
 def difference(a, b):
-    """Two answers that are not the same, in a few words."""
+    """A short description of how two answers differ."""
     if a[0] == "error" or b[0] == "error":
         return f"{a if a[0] == 'error' else 'rows'} / {b if b[0] == 'error' else 'rows'}"
     only_a, only_b = sorted(set(a[1]) - set(b[1])), sorted(set(b[1]) - set(a[1]))

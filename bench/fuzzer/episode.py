@@ -1,7 +1,7 @@
-"""An episode: one session, its tables, their histories, and queries.
+"""An episode: a session, its tables, their histories, and queries.
 
-All that it does follows from its seed. A failure is raised as Failure, with
-the statements that lead to it.
+Everything it does follows from its seed. A failure is raised as Failure, with the
+statements that led to it.
 """
 
 import copy
@@ -17,7 +17,7 @@ PREPARE = [
     "SET allow_in_place_tablespaces = on",
     "CREATE TABLESPACE fuzz_ts LOCATION ''",
     "CREATE EXTENSION IF NOT EXISTS temp_parallel",
-    # For queries under row-level security, which a superuser does not see.
+    # For queries under row-level security, which does not apply to a superuser.
     "CREATE ROLE fuzz_reader",
     "GRANT CREATE ON TABLESPACE fuzz_ts TO fuzz_reader",
     "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO fuzz_reader",
@@ -30,12 +30,12 @@ FUNCTIONS = [
     " EXECUTE 'SELECT q::text FROM (' || q || ') q'; END $$",
     "CREATE FUNCTION fz.loop(q text) RETURNS SETOF text LANGUAGE plpgsql AS $$ DECLARE r record;"
     " BEGIN FOR r IN EXECUTE q LOOP RETURN NEXT r::text; END LOOP; END $$",
-    # A plan that runs without workers, with parallel ones in the middle of it.
+    # A plan that runs without workers, and parallel ones while it runs.
     "CREATE FUNCTION fz.nested(q text, q2 text) RETURNS SETOF text LANGUAGE plpgsql AS $$ DECLARE"
     " r record; n int := 0; s text; BEGIN FOR r IN EXECUTE q LOOP n := n + 1; RETURN NEXT r::text;"
     " IF n < 400 AND n % 80 = 1 THEN EXECUTE 'SELECT sum(hashtext(q::text)) FROM (' || q2 || ') q'"
     " INTO s; RETURN NEXT s; END IF; END LOOP; END $$",
-    # The end of a phase by an error that is caught.
+    # A read-only phase that ends with an error, which is caught.
     "CREATE FUNCTION fz.caught(q text) RETURNS text LANGUAGE plpgsql AS $$ DECLARE s text; BEGIN"
     " BEGIN EXECUTE q INTO s; EXCEPTION WHEN division_by_zero THEN s := 'caught'; END; EXECUTE q"
     " INTO s; RETURN s; EXCEPTION WHEN division_by_zero THEN RETURN 'caught'; END $$",
@@ -43,7 +43,7 @@ FUNCTIONS = [
     " RESTRICTED AS $$ DECLARE n bigint; BEGIN EXECUTE format('SELECT sum(id) FROM %I WHERE"
     " part = $1 AND id < 700', t) INTO n USING p; RETURN n::text; END $$",
 ] + calls.FUNCTIONS + values.TYPES
-# The session's own value, which a worker must be able to set as well.
+# With the session's own value, which a worker must be able to set as well.
 POOL_FUNCTIONS = [
     "CREATE FUNCTION fz.pool(i int) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE SET temp_buffers = {pool}"
     " AS $$ BEGIN RETURN current_setting('temp_buffers'); END $$",
@@ -51,14 +51,14 @@ POOL_FUNCTIONS = [
     " AS 'SELECT i % 5'",
 ]
 
-# A superuser in another session drops a table of this one, which keeps its pages.
-# By a command of psql, so that the session's script does it again.
+# A superuser in another session drops a table of this one, which keeps the pages in its
+# pool. By a psql command, so that it is part of the session's script.
 DROPPED = """SELECT pg_my_temp_schema()::regnamespace AS fuzz_schema \\gset
 \\setenv FUZZ_SCHEMA :fuzz_schema
 \\! {psql} -XqAt -d {database} -c "DROP TABLE $FUZZ_SCHEMA.victim" || echo failed"""
 
-# Another session, which makes this one rebuild its descriptors and plans until
-# it is gone: now and then by so much DDL at once that all of them are lost.
+# Another session, whose DDL makes this one rebuild its relation descriptors and plans as
+# long as it lives; now and then so much DDL that all of them are invalidated.
 NEIGHBOUR = """
 DO $$ DECLARE i int := 0; BEGIN
 SET lock_timeout = '200ms';
@@ -81,7 +81,7 @@ WHILE EXISTS (SELECT FROM pg_stat_activity WHERE pid = {pid}) LOOP
   PERFORM pg_sleep(0.1);
 END LOOP; END $$"""
 
-# The last one's sessions may not have noticed yet that their clients are gone.
+# The sessions of the last episode may not have noticed yet that their clients are gone.
 LAST_EPISODE_ENDS = """DO $$
 BEGIN
 	FOR i IN 1 .. 100 LOOP
@@ -94,55 +94,55 @@ END $$"""
 
 
 class Failure(Exception):
-    """What went wrong, and how to see it again."""
+    """What went wrong, and how to reproduce it."""
 
     def __init__(self, what, script, queries=None):
         super().__init__(what)
-        self.script = script        # statements before
-        self.queries = queries      # [(settings, [statements])], first one suspect
+        self.script = script        # the statements before
+        self.queries = queries      # [(settings, statements, savepoint)], the suspect first
 
 
 class Counts:
     def __init__(self):
         self.episodes = 0
-        self.queries = 0            # that gave an answer in all modes
-        self.comparisons = 0        # in all modes; of a prepared statement, of all executions at once
-        self.zero = 0               # comparisons in zero-cost mode ...
+        self.queries = 0            # with an answer in all modes
+        self.comparisons = 0        # of all modes; one for all executions of a prepared statement
+        self.zero = 0               # runs at no cost ...
         self.flushed = 0            # ... that flushed before a launch
         self.launched = 0           # ... and got workers
         self.on_flushed = 0
-        self.fresh = 0              # zero-cost mode came first
+        self.fresh = 0              # comparisons that began at no cost
         self.in_transaction = 0
         self.checks = 0             # tables compared with their copy
-        self.errors = 0             # the same in all modes
+        self.errors = 0             # the same one in all modes
         self.workers = 0            # launched by all Gathers over temporary tables
         self.flushes = 0
         self.pages = 0              # that the flushes wrote
         self.hints = 0              # dropped by the leader
-        self.cancels = 0            # statements cancelled on purpose
+        self.cancels = 0            # statements canceled on purpose
         self.neighbours = 0         # episodes with another session's DDL
         self.reader = 0             # queries under row-level security
         self.dropped = 0            # tables dropped by another session
-        self.kinds = {}             # of queries that have a name, how many, and with workers at no cost
-        self.refused = {}           # of these, how often an error came instead, by mode
+        self.kinds = {}             # by kind: number of queries, and of those with workers at no cost
+        self.refused = {}           # by kind and mode: errors that may come instead of an answer
         self.tolerated = {}
 
 
 @dataclass
 class Comparison:
-    """A query, and all that concerns its runs in the modes."""
+    """A query and its runs in the modes."""
 
     query: Query
     statements: dict        # that run it, by mode
     order: list             # of the modes
     common: dict            # settings of all modes
     reader: bool            # by a role with policies
-    storm: bool             # descriptors are rebuilt at every chance, as after another session's DDL
+    storm: bool             # caches are invalidated at every opportunity
     cheap: bool             # tables of this size can be parallel when on
-    savepoint: bool         # in one, which is rolled back
-    start: int = 0          # statements of the session before it
+    savepoint: bool         # run after a savepoint, and roll back to it
+    start: int = 0          # number of the session's statements before it
     replays: dict = field(default_factory=dict)     # settings, statements and savepoint, by mode
-    counters: dict = field(default_factory=dict)    # Outcomes, before each mode and "after"
+    counters: dict = field(default_factory=dict)    # Outcomes: before each mode, and "after"
     answers: dict = field(default_factory=dict)     # by mode
 
     @property
@@ -157,17 +157,17 @@ class Episode:
         self.number = number
         self.counts = counts
         self.tables = []
-        self.saved = None           # tables as of BEGIN
+        self.saved = None           # the tables as of BEGIN
         self.isolation = None       # of the open transaction
         self.prepared = []
         self.serial = 0
         self.session = None
         self.neighbour = None
         self.current = {}           # settings known to be in effect
-        self.secured = False        # are there policies?
+        self.secured = False        # do the tables have policies?
         self.sources = []           # tables of wide values
         self.many = None            # a table with hundreds of partitions
-        self.gone = []              # files that may be missed in the server's log
+        self.gone = []              # files that the server's log may report as missing
 
     # ---------- statements ----------
 
@@ -184,7 +184,7 @@ class Episode:
             raise Failure(f"{bad.sqlstate} {bad.message}: {bad.sql}", self.session.script)
 
     def set(self, values):
-        """Queue settings; the Outcome's row has the session's counters before them."""
+        """Queue settings. The row of the Outcome ends with the session's counters."""
         values = {n: v for n, v in values.items() if self.current.get(n) != v or n == "role"}
         self.current.update(values)
         return self.must(settings.statement(values, ", s.flushes, s.workers_launched, s.hints_dropped,"
@@ -192,13 +192,13 @@ class Episode:
 
     @staticmethod
     def counters(outcome):
-        """None if the transaction had failed before."""
+        """The session's counters; None in a failed transaction."""
         if outcome.sqlstate:
             return None
         return [int(x) for x in outcome.rows[0].split(SEPARATOR)[-4:]]
 
     def rollback(self, sql):
-        """Queue a statement that may take settings back."""
+        """Queue a statement that may undo settings."""
         self.must(sql)
         self.current = {}
 
@@ -268,7 +268,7 @@ class Episode:
     # ---------- transactions ----------
 
     def state(self):
-        """What a rollback takes back."""
+        """What a rollback restores."""
         return copy.deepcopy((self.tables, self.sources, self.many))
 
     def restore(self, saved):
@@ -290,7 +290,7 @@ class Episode:
 
     def finish(self, commit):
         if commit:
-            # what the server does to the tables by itself
+            # The server changes the temporary tables itself.
             for table in self.tables:
                 if table.on_commit == "DELETE ROWS":
                     self.must(f"DELETE FROM {table.control}")
@@ -354,7 +354,7 @@ class Episode:
             self.must(sql)
 
     def dropped(self):
-        """Another session drops a table whose pages this one has in its pool, dirty."""
+        """Another session drops a table of which this one has dirty pages in its pool."""
         rng = self.rng
         self.counts.dropped += 1
         for sql in ["CREATE TEMP TABLE victim (id int, v text)",
@@ -382,7 +382,7 @@ class Episode:
         self.use_after_drop()
 
     def use_after_drop(self):
-        """Flushes may fail for want of the dropped table's files, but not again and again."""
+        """Flushes may fail because the dropped table's files are missing, but not forever."""
         rng = self.rng
         if rng.random() < 0.5:
             self.set(dict(settings.of_mode(rng.choice([settings.ON, settings.ZERO]), False), role="none"))
@@ -429,14 +429,15 @@ class Episode:
                 for mode in settings.MODES}
 
     def applicable(self, name, query):
-        """The form of that name, or the plain one; and the other query that it needs, or None."""
+        """The form of that name, or the plain one if it does not apply; and the other query
+        that the form needs, or None."""
         form, other = forms.FORMS[name], None
         if form.has("other") or form.has("quoted_other"):
-            # one row, so that the order of rows does not matter
+            # It gives one row, so that the order of rows does not matter.
             generator = Generator(self.rng, self.tables)
-            generator.serial = 50       # aliases that the query does not have
+            generator.serial = 50       # for aliases that the query does not have
             other = generator.aggregates().sql
-            # A change puts rows elsewhere each time it is made.
+            # The changes move rows differently in each mode.
             if name == "changed" and any(word in query.sql + other for word in ("TABLESAMPLE", "ctid")):
                 return forms.PLAIN, None
         if form.in_block not in (None, bool(self.isolation)):
@@ -477,12 +478,12 @@ class Episode:
                 return
 
     def execute_again(self):
-        """A query that was prepared before, and for each mode its executions."""
+        """A query that has been prepared before, and for each mode its executions."""
         names, query = self.rng.choice(self.prepared)
         salt = self.rng.random()
         statements = {m: self.executions(names, m, salt) for m in names}
         if self.rng.random() < 0.3:
-            # a plan of one mode, executed in another
+            # execute the plan of one mode in another one
             statements[settings.OFF], statements[settings.ZERO] = \
                 statements[settings.ZERO], statements[settings.OFF]
         # A cached plan does not depend on the mode in which it is executed.
@@ -490,7 +491,7 @@ class Episode:
         return query, statements
 
     def query(self, generator):
-        """The next one. Its roles and savepoints are noted as well."""
+        """The next query. Sets own_role and own_savepoint."""
         rng = self.rng
         choice = rng.random()
         if self.many and choice < 0.4:
@@ -504,15 +505,16 @@ class Episode:
             query = rng.choice([maker.mislabelled, maker.mislabelled, maker.in_leader])()
         else:
             return generator.query(parameters=rng.random() < 0.25)
-        # The sources are without policies, and errors must not end the transaction.
+        # Sources have no policies, and errors must not abort the transaction.
         self.own_role = self.own_savepoint = True
         return query
 
     def compare(self, query, statements):
-        """Run the query in all modes, and compare the answers. False if the transaction is gone."""
+        """Run the query in all modes, and compare the answers. Returns False if the transaction
+        had to be rolled back."""
         run = self.conditions(query, statements)
-        # A cancel during COMMIT's DELETE ROWS leaves an index without pages, in the
-        # server itself (18.6).
+        # Canceling the DELETE ROWS of a COMMIT leaves an index without pages, in the server
+        # itself (18.6).
         commit_empties = not self.isolation and any(t.on_commit == "DELETE ROWS" for t in self.tables)
         if self.rng.random() < 0.04 and not query.may_fail and not query.parameters \
                 and not query.statements and not commit_empties:
@@ -551,8 +553,9 @@ class Episode:
         return values
 
     def run_modes(self, run):
-        """Run the query in all modes. The first Outcome that must not fail but did, or None."""
-        # What has been queued before is not this query's.
+        """Run the query in all modes. Returns the first Outcome that must not fail but did, or
+        None."""
+        # Statements that were queued before do not belong to this query.
         run.start, queued = len(self.session.script), len(self.session.waiting)
         outcomes = {}
         for mode in run.order:
@@ -576,8 +579,9 @@ class Episode:
         return bad
 
     def judge_errors(self, run):
-        """Raise an error that is a failure. A mode with another one that leaves nothing to
-        compare, or None. Where the query was refused, its mode is taken out of run.order."""
+        """Raise an error that is a failure. Returns a mode with a tolerated error, so that
+        there is nothing to compare, or None. Modes that refused the query are removed from
+        run.order."""
         query = run.query
         for mode in list(run.order):
             answer = run.answers[mode]
@@ -600,7 +604,7 @@ class Episode:
         return None
 
     def judge_answers(self, run):
-        """Raise a difference between the answers of two modes."""
+        """Raise a Failure if two modes gave different answers."""
         base = run.order[0]
         for mode in run.order[1:]:
             if answers.same(run.answers[mode], run.answers[base], run.query):
@@ -611,7 +615,7 @@ class Episode:
             raise self.failure(what, run, suspect, other)
 
     def failure(self, what, run, *modes):
-        """A Failure that these modes show, the suspect first."""
+        """A Failure that is reproduced in these modes, the suspect first."""
         return Failure(what, self.session.script[:run.start], [run.replays[mode] for mode in modes])
 
     def note(self, run):
@@ -626,21 +630,22 @@ class Episode:
         counts.in_transaction += bool(self.isolation)
         counts.reader += run.reader
         counts.errors += run.answers[run.order[0]][0] == "error"
-        # A cached plan does not depend on the mode; a query that failed in one says little.
+        # A cached plan does not depend on the mode. Without the mode that refused the query,
+        # the counters of the others do not follow each other.
         if not self.cached and len(run.order) == len(settings.MODES):
             for mode, end in zip(run.order, run.order[1:] + ["after"]):
                 self.count(mode, self.counters(run.counters[mode]), self.counters(run.counters[end]),
                            query.kind)
 
     def cancelled(self, common, statements):
-        """Run the query with a timeout that may end it anywhere."""
-        check = self.rng.random() < 0.3     # drawn whatever becomes of the query
+        """Run the query with a timeout that may cancel it anywhere."""
+        check = self.rng.random() < 0.3     # drawn now, as the query may fail
         self.set(dict(common, **settings.of_mode(settings.ZERO, True)))
         if self.isolation:
             self.must("SAVEPOINT q")
         self.session.put(f"SET statement_timeout = {self.rng.choice([2, 3, 5, 8, 15])}")
         outcomes = [self.session.put(sql) for sql in statements]
-        # Several times, as the timeout may end these, too.
+        # Several times, as the timeout may cancel these as well.
         if self.isolation:
             for _ in range(3):
                 self.session.put("ROLLBACK TO SAVEPOINT q")
@@ -696,10 +701,10 @@ class Episode:
             if kind:
                 counts.kinds[kind][1] += workers > 0
 
-    # ---------- is everything still there? ----------
+    # ---------- tables and their copies ----------
 
     def check(self):
-        """Every table equals its copy, also after its pages have left the pool."""
+        """Compare every table with its copy, often after evicting its pages."""
         rng = self.rng
         self.set(dict(settings.of_mode(rng.choice([settings.OFF, settings.ZERO]), False),
                       role="none", max_parallel_workers_per_gather="2"))
@@ -719,16 +724,16 @@ class Episode:
         for table, here, copy_ in digests:
             self.counts.checks += 1
             if here.rows != copy_.rows:
-                raise Failure(f"table {table.name} is not what it should be: {here.rows} and {copy_.rows}",
+                raise Failure(f"table {table.name} differs from its copy: {here.rows} and {copy_.rows}",
                               self.session.script, [])
 
-    # ---------- all of it ----------
+    # ---------- the whole episode ----------
 
     def run(self):
         rng = self.rng
         try:
             self.start()
-            # what has hundreds of partitions takes its time
+            # Queries over hundreds of partitions take long.
             for _ in range(rng.randint(5, 10) if not self.many else rng.randint(2, 3)):
                 self.burst()
             self.sync()
@@ -739,7 +744,7 @@ class Episode:
                 raise Failure(f"too slow: {slow}", self.session.script) from None
             key = "cancelled, too slow"
             self.counts.tolerated[key] = self.counts.tolerated.get(key, 0) + 1
-            # Once in a while is no failure, but a plan that hangs would be.
+            # Once in a while is no failure; often would mean that something hangs.
             print(f"tolerated, --seed {self.options.seed} --episode {self.number}: {key}: {slow}",
                   flush=True)
         finally:
@@ -767,7 +772,7 @@ class Episode:
         if rng.random() < 0.04:
             self.dropped()
         for _ in range(rng.choice([2, 4, 8])):
-            # Half of the queries meet row versions that nobody has looked at.
+            # Half of the queries read row versions without hint bits.
             if rng.random() < 0.5:
                 for sql in history.touch(rng, rng.choice(self.tables)):
                     self.must(sql)

@@ -1,4 +1,4 @@
-"""The forms in which a query is run: by itself, by a function, through a cursor, ..."""
+"""The forms in which a query is run: by itself, in a function, by a cursor, ..."""
 
 from dataclasses import dataclass
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 class Form:
     """Statements that run a query.
 
-    Fields of the statements: {sql} is the query, {other} one that gives a single
-    row; {quoted} and {quoted_other} are the same as string constants. {out} is a
-    name that no other run has, {n} the number in it. {table} is one of the tables,
-    {member} a temporary table with rows that the query reads.
+    Their fields: {sql} is the query, {other} another one that gives a single row;
+    {quoted} and {quoted_other} are the same as string constants. {out} is a name that
+    no other run has, {n} the number in it. {table} is a random table, {member} a
+    temporary table that the query reads.
     """
 
-    weight: float           # 0: chosen for queries of certain kinds only
+    weight: float           # 0: only in the lists below
     statements: tuple
-    # True: only in a transaction block; False: only outside. Where a form does not
-    # apply, the query is run by itself.
+    # True: only in a transaction block; False: only outside of one. Otherwise the plain
+    # form is used instead.
     in_block: bool = None
     keeps_order: bool = True        # are the rows in the query's order?
-    explains: bool = False          # the first statement's rows are no answer
-    own_role: bool = False          # not as the role that has policies
-    own_savepoint: bool = False     # what it does must be rolled back
+    explains: bool = False          # the first statement's rows are not part of the answer
+    own_role: bool = False          # not by the role with policies
+    own_savepoint: bool = False     # its changes must be rolled back
 
     def has(self, field):
         return any("{" + field + "}" in statement for statement in self.statements)
@@ -68,7 +68,7 @@ FORMS = {
 }
 PLAIN = FORMS["plain"]
 
-# The forms of a query that may be refused, and of one that may fail.
+# The forms of a query that may be refused, and those of one that may fail.
 REFUSABLE = ["plain", "plain", "plain", "run"]
 FAILING = ["plain", "run", "caught", "index"]
 

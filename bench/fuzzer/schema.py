@@ -1,14 +1,14 @@
-"""Random tables: a temporary one and, with the same history, a permanent copy.
+"""Random tables: a temporary one, and a permanent copy with the same history.
 
-Every value is computed from the row's id, so that the same statement does the
-same to both.
+Every value is computed from the row's id, so that the same statement has the same
+effect on both.
 """
 
 import re
 from dataclasses import dataclass, field
 
-# Values as SQL expressions of h, a non-negative bigint hash of the row. Floats
-# are eighths of whole numbers, so that their sums do not depend on the order.
+# Values as SQL expressions of h, a non-negative bigint hash of the row. Floats are
+# multiples of 1/8, so that their sums are exact.
 VALUES = {
     "int": "(h % 100)::int",
     "bigint": "h % 5000",
@@ -27,7 +27,7 @@ VALUES = {
     "timestamptz": "TIMESTAMPTZ '2020-01-01 UTC' + (h % 10000) * INTERVAL '1 minute'",
 }
 
-# Wide ones, all of type text: in line, external, external and compressed.
+# Wide values, all of type text: in line, out of line, out of line and compressed.
 WIDE = {
     "pad": "repeat('x', (h % 400)::int)",
     "external": "CASE WHEN h % 5 = 0 THEN repeat(md5(h::text), (70 + h % 60)::int)"
@@ -59,11 +59,11 @@ class Column:
     name: str
     type: str
     value: str          # of h
-    nulls: int          # every so many rows; 0: none
+    nulls: int          # one in so many rows; 0: none
     wide: str = ""
 
     def sql(self, row, salt):
-        """The value in the row whose id is row, an SQL expression."""
+        """The value in the row with id row, which is an SQL expression."""
         h = f"(hashint8({row}::bigint + {salt})::bigint & 2147483647)"
         value = re.sub(r"\bh\b", h, self.value)
         if self.nulls:
@@ -84,15 +84,15 @@ class Table:
     name: str
     kind: str
     columns: list
-    members: list = field(default_factory=list)     # temporary tables with rows
-    targets: list = field(default_factory=list)     # what may be inserted into
+    members: list = field(default_factory=list)     # temporary tables that hold rows
+    targets: list = field(default_factory=list)     # tables that rows may be inserted into
     indexes: list = field(default_factory=list)
     next_id: int = 1
     serial: int = 0             # for names
-    fraction: int = 100         # of fillfactor
-    on_commit: str = ""         # what becomes of a plain table
-    sparse: bool = False        # a page or more for every two rows
-    views: list = field(default_factory=list)       # with the first three columns
+    fraction: int = 100         # fillfactor
+    on_commit: str = ""         # of a plain table: "", "DROP" or "DELETE ROWS"
+    sparse: bool = False        # a page or more for two rows
+    views: list = field(default_factory=list)       # on the first three columns
 
     @property
     def control(self):
@@ -120,7 +120,7 @@ PARTITIONED = {
                              "FOR VALUES FROM (600) TO (MAXVALUE)"]),
     "sub": ("RANGE (id)", ["FOR VALUES FROM (MINVALUE) TO (300)"]),
 }
-# What "sub" has as well: a partition that is partitioned itself.
+# The partition of "sub" that is partitioned itself.
 SUBPARTITIONED = ("FOR VALUES FROM (300) TO (MAXVALUE)", "LIST (part)", ["FOR VALUES IN (0, 3)", "DEFAULT"])
 
 
@@ -129,7 +129,7 @@ def definition(columns):
 
 
 def create_table(rng, name, on_commit=""):
-    """A Table, and the statements that make it."""
+    """A Table, and the statements that create it."""
     columns = [Column("id", "int", "", 0), Column("part", "int", "", 0)]
     columns += [Column("k", "int", VALUES["int"], rng.choice([0, 0, 11]))]
     for n in range(rng.randint(2, 7)):
@@ -143,8 +143,8 @@ def create_table(rng, name, on_commit=""):
         kind = "plain"
     table = Table(name, kind, columns, on_commit=on_commit, sparse=sparse)
     space = " TABLESPACE fuzz_ts" if rng.random() < 0.3 else ""
-    # A low one makes many pages of few rows, and it is rows that cost time. A sparse
-    # table does not fit into a small pool.
+    # Low values give many pages with few rows; it is rows that cost time. A sparse table
+    # does not fit into a small pool.
     table.fraction = rng.choice([100, 70, 30, 10, 10, 10])
     if sparse:
         table.fraction = 10
@@ -169,7 +169,7 @@ def create_table(rng, name, on_commit=""):
 
 
 def partitions(rng, table, space):
-    """The statements that make a partitioned table, whose partitions are noted in it."""
+    """The statements that create a partitioned table; table gets its partitions."""
     name, statements = table.name, []
 
     def partition(parent, bounds):
@@ -196,7 +196,7 @@ def partitions(rng, table, space):
 
 
 def inheritance(rng, table, space):
-    """The statements that make a table with children, which are noted in it."""
+    """The statements that create a table with children; table gets these."""
     name = table.name
     if table.kind == "inherit":
         statements = [f"CREATE TEMP TABLE {name} {definition(table.columns)}{space}"]
@@ -216,7 +216,8 @@ def inheritance(rng, table, space):
 
 
 def create_many(rng, name):
-    """A Table of hundreds of partitions, none of which has a TOAST table, with an index."""
+    """A Table with an index and hundreds of partitions, without TOAST tables; the statements
+    that create it; a number of rows for it."""
     columns = [Column("id", "int", "", 0), Column("part", "int", "", 0),
                Column("k", "int", VALUES["int"], 0), Column("c0", "varchar(20)", VALUES["varchar(20)"], 9)]
     count = rng.choice([150, 200, 400])
@@ -234,7 +235,7 @@ def create_many(rng, name):
 
 
 def policies(rng, table, others):
-    """Row-level security for the table and its copy."""
+    """Policies for the table and its copy."""
     using = [f"part <> {rng.randrange(4)}", "id % 5 <> length(current_user) % 5",
              "k IS NULL OR k >= 10 OR pg_has_role('fuzz_reader', 'USAGE') AND id % 2 = 0"]
     if others:
@@ -246,7 +247,7 @@ def policies(rng, table, others):
 
 
 def views(rng, table, others):
-    """Temporary views of the table. An id is there once at most."""
+    """Temporary views on the table, with each id at most once."""
     name = table.name
     statements = []
     for options, where in rng.sample([
@@ -262,7 +263,7 @@ def views(rng, table, others):
 
 
 def create_index(rng, table):
-    """The statement that makes a random index, noted in table."""
+    """The statement that creates a random index, which table gets."""
     method = rng.choices(["btree", "hash", "gin", "gist", "spgist", "brin"],
                          [45, 10, 12, 11, 11, 11])[0]
     unique, include = "", ""

@@ -1,6 +1,6 @@
 """The measurements that the programs in bench and script/demo run.
 
-A package each: choice (bench/planner_choice), flush (bench/flush_cost and
-bench/flush_writes), versus (bench/versus), and common, what several of them use.
-A program of a single module is a module here.
+Packages: choice (bench/planner_choice), flush (bench/flush_cost, bench/flush_writes),
+versus (bench/versus), and common, which several of them use. Programs of a single
+module: demo, worker_pool.
 """

@@ -13,7 +13,7 @@ from ..common.session import apply, connect, use, value
 from ..common.settings import SETTINGS, line
 from . import grid, policy, report
 
-TRIES = 5           # of the calibration
+TRIES = 5           # for the calibration
 
 
 def listed(kind):
@@ -37,7 +37,7 @@ def arguments():
             parser.error(f"no such {name}: {', '.join(sorted(unknown))}")
     if min(args.rows) < grid.SIDE_PART or args.pairs < 1 or \
             not all(0 <= part <= 1 for part in args.dirty + args.selectivities):
-        parser.error("rows are at least 10, pairs at least 1, parts between 0 and 1")
+        parser.error("rows must be at least 10, pairs at least 1, fractions between 0 and 1")
     return args
 
 
@@ -53,7 +53,7 @@ def machine():
 
 
 def busy(seconds=0.5):
-    """The part of the processors' time that others use, while this does not."""
+    """The fraction of the processors' time that others use while this process sleeps."""
     def times():
         with open("/proc/stat") as stat:
             fields = [int(field) for field in stat.readline().split()[1:9]]
@@ -66,7 +66,7 @@ def busy(seconds=0.5):
 
 
 def calibrate(conn, progress):
-    """The recommended constants. A busy machine may need more than one try."""
+    """The recommended constants. On a busy machine this may take more than one try."""
     for _ in range(TRIES):
         result = conn.execute(
             "SELECT write_temp_page_cost, buffer_scan_cost, write_page_us, read_page_us,"
@@ -76,22 +76,22 @@ def calibrate(conn, progress):
         progress.say(f"calibrated: a page takes {write_us:.2f} us to write, {read_us:.2f} to read,"
                      f" {process_us:.2f} to process, of which workers gain {gain_us:.2f};"
                      f" a unit of the planner is {unit_us:.2f} us"
-                     f" (variation of writing {write_cv:.0%}, of the gain {gain_cv:.0%})")
+                     f" (coefficient of variation: writing {write_cv:.0%}, gain {gain_cv:.0%})")
         if write is not None:
             return write, scan
     sys.exit("the machine is too busy to calibrate")
 
 
 def time_point(conn, point, arms, pairs, each):
-    """Runs of the query by arm, in pairs, one before that does not count; the
-    dirty pages are made before each run, as the flush cleans them."""
+    """The median time of the query by arm. Runs are made in pairs, after one that does
+    not count; pages are dirtied before each run, as the flush cleans them."""
     runs = {arm.name: [] for arm in arms}
     for n in range(-1, pairs):
         for arm in measure.rotated(arms, n):
             grid.make_dirty(conn, point.dirty)
             run = measure.run(conn, arm, point.sql, point.name, "repeat", n)
             if run.plan != arm.name:
-                sys.exit(f"{point.name}: the plan is {run.plan} although {arm.name} was asked for")
+                sys.exit(f"{point.name}: the plan is {run.plan} although {arm.name} was requested")
             if n >= 0:
                 runs[arm.name].append(run)
             each()
@@ -101,14 +101,14 @@ def time_point(conn, point, arms, pairs, each):
 
 
 class Bench:
-    """What the points of a grid are measured with."""
+    """Measures the points of a grid."""
 
     def __init__(self, conn, args, server, costs, progress):
         self.conn, self.args, self.costs, self.progress = conn, args, costs, progress
         self.policies = [policy.choosing(server, *item) for item in costs.items()]
         self.arms = [policy.forced(server), policy.FORBIDDEN]
         self.rungs = policy.ladder(costs["calibrated"])
-        self.others = []        # what else the machine did, before each table
+        self.others = []        # the load by other processes, before each table
 
     def measure(self, point, each):
         conn = self.conn
@@ -127,8 +127,8 @@ class Bench:
         table.create(self.conn)
 
     def run(self, points):
-        """The Outcomes of the points, those of a table together."""
-        # by pages, or small tables would promise that large ones take no time
+        """The Outcomes of the points, which are grouped by table."""
+        # Weighted by pages: a point of a large table takes longer than one of a small table.
         left = TimeLeft(sum(p.table.estimated_pages() for p in points)
                         * (self.args.pairs + 1) * len(self.arms))
         outcomes = []
@@ -152,7 +152,7 @@ class Bench:
 def main():
     args = arguments()
     progress = Progress()
-    for path in (args.csv, args.plot):      # a wrong path is known before the work
+    for path in (args.csv, args.plot):      # a wrong path fails before the work
         if path:
             open(path, "a").close()
 

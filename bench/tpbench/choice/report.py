@@ -1,15 +1,15 @@
-"""bench/planner_choice: the table, the CSV file and the plot."""
+"""The tables, the CSV file and the plot."""
 
 import csv
 
 from .policy import regret
 
-CLEAR = 1.05        # one choice is clearly better if the other takes this much longer
+CLEAR = 1.05        # a choice is clearly better if the other one takes this many times as long
 TARGET = 5          # % of regret
 
 
 def policies(outcomes, names, rungs):
-    """Name and chooser of each policy: the planner's, and some to compare."""
+    """Name and chooser of each policy: the planner's, and some for comparison."""
     best = min(range(len(rungs)), key=lambda i: regret(outcomes, lambda o: o.steps[i]))
     planner = [(name, lambda o, name=name: o.parallel[name]) for name in names]
     return planner + [
@@ -35,7 +35,7 @@ def summary(outcomes, names, rungs):
               f"  {worst:.0f} ms: {where.point.name}")
     other = ", ".join(f"{name} {sum(not o.same_plan[name] for o in outcomes)}" for name in names)
     print("\nregret: time lost in % of what the better choices take. wrong: points with a loss;"
-          f"\nclearly: of more than {CLEAR - 1:.0%} there. Chosen plans that are neither of the two"
+          f"\nclearly: with a loss of more than {CLEAR - 1:.0%}. Chosen plans that are neither of the two"
           f" that were timed: {other}")
 
 
@@ -49,7 +49,7 @@ def by_dimension(outcomes, names):
         "dirty": lambda o: o.point.dirty,
     }
     print(f"\n{'':22}{'best ms':>10}" + "".join(f"{name:>12}" for name in names)
-          + "   regret in % of that part's time")
+          + "   regret in % of the time of these points")
     for title, key in dimensions.items():
         for part in sorted({key(o) for o in outcomes}):
             chosen = [o for o in outcomes if key(o) == part]
@@ -101,7 +101,7 @@ def draw_regret(axis, outcomes, costs, rungs):
 
 def draw_points(axis, outcomes, costs, rungs):
     """Each point of the grid: what workers gain, and up to which write cost the planner
-    uses them. Returns what the colours are of, for their legend."""
+    uses them. Returns the points, for the legend of their colours."""
     from matplotlib import pyplot
     from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
@@ -144,6 +144,6 @@ def plot(outcomes, costs, rungs, title, path):
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(13, 5.5), layout="constrained")
     draw_regret(left, outcomes, costs, rungs)
     coloured = draw_points(right, outcomes, costs, rungs)
-    figure.colorbar(coloured, ax=right, label="part of the pages that is dirty")
+    figure.colorbar(coloured, ax=right, label="fraction of the pages that is dirty")
     figure.suptitle(title, fontsize=9)
     figure.savefig(path, dpi=110)

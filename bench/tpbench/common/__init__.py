@@ -1,6 +1,6 @@
-"""What several programs use.
+"""Modules that several programs use.
 
-session is a connection and the arms of a comparison, settings what all arms share,
-tpch the TPC-H tables and queries, measure the time and the answer of a query,
-progress the lines on the terminal.
+session: a connection and the arms of a comparison; settings: what all arms share;
+tpch: the TPC-H tables and queries; measure: time and answer of a query; progress:
+lines on the terminal.
 """

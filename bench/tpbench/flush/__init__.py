@@ -1,5 +1,5 @@
-"""What a flush costs.
+"""bench/flush_cost (cost) and bench/flush_writes (writes): what a flush costs.
 
-cost is bench/flush_cost: steps measures, samples keeps the raw rows, summary and
-results compute, report and plots show. writes is bench/flush_writes.
+buffers, steps: the measurements of bench/flush_cost; samples: its raw rows; machine:
+what it ran on; summary, results: its statistics; report, plots: its output.
 """

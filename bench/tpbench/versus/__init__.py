@@ -1,4 +1,4 @@
-"""bench/versus: off, on and unlogged tables compared.
+"""bench/versus: temporary tables with temp_parallel off and on, and unlogged tables.
 
-workloads and job are what is run, report and plot show the results.
+workloads, job: what is run; report, plot: the output.
 """
