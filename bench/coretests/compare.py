@@ -100,20 +100,20 @@ def show(kind, test, mode, statement, off, on):
 
 
 def load(options, mode, test):
-    """The answers of a test by the statement's number, and whether the session ended normally."""
+    """The statements of a test, their answers by number, and whether the session ended normally."""
     with open(f"{options.out}/{mode}/{test}.json", encoding="utf-8") as f:
         found = json.load(f)
-    return {int(k): v for k, v in found["answers"].items()}, found["ended"]
+    return found["statements"], {int(k): v for k, v in found["answers"].items()}, found["ended"]
 
 
 def compare_test(options, mode, test, open_answers, counts):
-    (off, off_ended), (on, on_ended) = (load(options, m, test) for m in ("off", mode))
+    (statements, off, off_ended), (_, on, on_ended) = (load(options, m, test) for m in ("off", mode))
     counts["tests"] += 1
     if not (off_ended and on_ended):
         print(f"----- {test}, {mode}: the session did not end normally", flush=True)
         counts["mismatch"] += 1
     flushes = workers = 0
-    for number, statement in enumerate(script.parse(run.read(options.directory, test))):
+    for number, statement in enumerate(script.Statement(text) for text in statements):
         a, b = off.get(number), on.get(number)
         if a is None and b is None:
             continue            # not run: after \quit, between \if and \endif

@@ -109,24 +109,24 @@ def before(directory, test, text):
     return ["test_setup"] + [name for name in schedule(directory) if name in wanted]
 
 
-def session_input(directory, test, mode):
+def session_input(options, test, statements):
     """The input of psql."""
-    text = read(directory, test)
+    directory = options.directory
     # First the statements that change something, without comparing them.
     lines = ["SET temp_parallel.enabled = off;"]
-    for name in before(directory, test, text):
-        lines += [s.text for s in script.parse(read(directory, name))
+    for name in before(directory, test, read(directory, test)):
+        lines += [s.text for s in script.parse(options.psql, read(directory, name))
                   if not s.explains and (not s.is_query() or re.search(r"\\g|\bINTO\b", s.bare, re.I))]
     lines += ["\n\\o", "RESET ALL;", "RESET SESSION AUTHORIZATION;",
               # So that the test's roles may use this session's tables, as it grants.
               "DO $$ BEGIN EXECUTE format('GRANT ALL ON SCHEMA %s TO PUBLIC',"
               " pg_my_temp_schema()::regnamespace); END $$;",
-              SHUFFLE if mode == "shuffled" else "",
+              SHUFFLE if options.mode == "shuffled" else "",
               "\\echo @@stop"]
     counters = ("SELECT flushes AS oracle_flushes, workers_launched AS oracle_workers"
                 " FROM public.temp_parallel_stats() \\gset")
     lines += ["\\set oracle_flushes 0", "\\set oracle_workers 0"]
-    for number, statement in enumerate(script.parse(text)):
+    for number, statement in enumerate(statements):
         lines.append(f"\\echo @@{number} -")
         lines.append(statement.text.strip("\n"))
         lines += ["\\echo @@stop", f"\\echo @@{number} :SQLSTATE", counters,
@@ -167,10 +167,11 @@ def run_test(options, test):
         PGOPTIONS=" ".join(f"-c {name}={value}" for name, value in settings.items()),
         PG_ABS_SRCDIR=options.directory, PG_ABS_BUILDDIR=options.scratch,
         PG_LIBDIR=options.libdir, PG_DLSUFFIX=".so")
+    statements = script.parse(options.psql, read(options.directory, test))
     try:
         done = subprocess.run(
             psql + ["-A", "-R", "\x1e", "-F", "\x1f", "-P", "null=\\N"], env=environment,
-            input=session_input(options.directory, test, options.mode).encode("utf-8", "surrogateescape"),
+            input=session_input(options, test, statements).encode("utf-8", "surrogateescape"),
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=options.timeout, check=False)
         output, ended = done.stdout, done.returncode in (0, 3)
     except subprocess.TimeoutExpired as timeout:
@@ -181,7 +182,7 @@ def run_test(options, test):
         f.write(output)
     found = answers(output)
     with open(f"{options.out}/{options.mode}/{test}.json", "w", encoding="utf-8") as f:
-        json.dump({"ended": ended, "answers": found}, f)
+        json.dump({"ended": ended, "statements": [s.text for s in statements], "answers": found}, f)
     return ended, found
 
 
