@@ -1,4 +1,4 @@
-"""Lines on the terminal that say how far a run has got."""
+"""Lines on the terminal that show the progress of a run."""
 
 import os
 import sys
@@ -6,8 +6,8 @@ import time
 
 
 class Progress:
-    """Lines in the form of script/lib.sh, with its clock: $START, if it is
-    set, is how many seconds had passed when this process was started."""
+    """Lines in the form of script/lib.sh, with its clock: $START, if set, is the number
+    of seconds that had passed when this process was started."""
 
     def __init__(self):
         self.start = time.monotonic() - float(os.environ.get("START", 0))
@@ -21,7 +21,7 @@ class Progress:
         print(f"[{self.elapsed():4.0f}s] {text}", flush=True)
 
     def step(self, text):
-        """A line that the next one overwrites; on a terminal only."""
+        """A line that the next one overwrites; only on a terminal."""
         if self.transient:
             print(f"\r\033[K[{self.elapsed():4.0f}s] {text}", end="", flush=True)
 
@@ -31,8 +31,8 @@ class Progress:
 
 
 class TimeLeft:
-    """Estimates the time left from the steps done, each with its own weight
-    (say, how long the same step took before)."""
+    """Estimates the time left from the steps done, each with a weight (for example, how
+    long the same step took before)."""
 
     def __init__(self, total):
         self.total = total

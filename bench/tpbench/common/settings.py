@@ -3,11 +3,11 @@
 import os
 
 SETTINGS = {
-    # Small enough that TPC-H does not fit at scale 1, as in real life.
+    # Too small for TPC-H at scale 1, as in real life.
     "temp_buffers": os.environ.get("TEMP_BUFFERS", "512MB"),
     "work_mem": "64MB",
-    # Each process compiles for itself, at the cost of a short query's whole
-    # time: that would be a measurement of LLVM.
+    # Each process compiles for itself, which may take longer than the query: that
+    # would be a measurement of LLVM.
     "jit": "off",
 }
 

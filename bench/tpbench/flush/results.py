@@ -1,25 +1,25 @@
-"""The samples of bench/flush_cost by variant, size and step, and what follows
-from them: times per page, and times as parts of a sequential read."""
+"""The samples by variant, size and step, and what follows from them: times per page,
+and times relative to a sequential read."""
 
 from collections import defaultdict
 
 from . import summary
 
-# The formula of the seeds: write_temp_page_cost and buffer_scan_cost.
+# The defaults of write_temp_page_cost and buffer_scan_cost.
 WRITE_COST, SCAN_COST = 1.30, 0.01
-# From here on, what a call costs whatever it does is small beside its pages.
+# From this size on, the fixed cost of a call is small compared with its pages.
 OVERALL_FROM = 1024
 
 VARIANTS = {
     "plain": "temporary table, reads from the system's cache",
-    "cold": "temporary table, put out of the system's cache before it is read",
+    "cold": "temporary table, evicted from the system's cache before it is read",
     "tmpfs": "temporary table in a tablespace on tmpfs",
-    "permanent": "control: permanent table, put out with pg_buffercache_evict()",
+    "permanent": "control: permanent table, evicted by pg_buffercache_evict()",
 }
 
 
 class Size:
-    """The iterations of one variant at one size, in their order."""
+    """The iterations of one variant at one size, in order."""
 
     def __init__(self, variant, pages, samples):
         self.variant, self.pages = variant, pages
@@ -34,10 +34,9 @@ class Size:
         return [s.ms for s in self.steps[step]]
 
     def _each(self, step):
-        """Milliseconds per page; per buffer of the pool where the pool is gone
-        through and nothing is written. A flush also writes pages of the free
-        space map. What a read writes (in the control, a stray page of another
-        table) is not what it is about."""
+        """Milliseconds per page; per buffer of the pool where the pool is scanned and nothing
+        is written. A flush also writes pages of the free space map. What a read writes
+        (in the control, a page of another table) does not count."""
         def count(s):
             if step in ("write", "random_write"):
                 return s.written
@@ -50,12 +49,11 @@ class Size:
         return [1000 * ms for ms in self._each(step)]
 
     def ratios(self, step, base="read"):
-        """Iteration by iteration, so that a slow second of the machine weighs
-        on both."""
+        """By iteration, so that a slow second of the machine affects both."""
         return [a / b for a, b in zip(self._each(step), self._each(base))]
 
     def net_ratios(self):
-        """Write by read, each less its dry run."""
+        """Write / read, each less its dry run."""
         net = (self._each(s) for s in ("write", "dry_write", "read", "dry_read"))
         return [(w - dw) / max(r - dr, 1e-9) for w, dw, r, dr in zip(*net)]
 
@@ -68,7 +66,7 @@ class Size:
 
 
 def by_size(samples):
-    """{variant: [Size, ...]}, in the order of VARIANTS and of sizes."""
+    """{variant: [Size, ...]}, in the order of VARIANTS and by size."""
     groups = defaultdict(list)
     for s in samples:
         groups[s.variant, s.pages].append(s)
@@ -82,6 +80,6 @@ def by_size(samples):
 
 
 def overall(sizes, ratios):
-    """One number for a variant: over the larger sizes if there are any."""
+    """One number for a variant, over the larger sizes if there are any."""
     chosen = [s for s in sizes if s.pages >= OVERALL_FROM] or sizes
     return summary.estimate_over([ratios(s) for s in chosen])

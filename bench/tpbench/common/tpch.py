@@ -3,12 +3,12 @@
 import subprocess
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent.parent / "tpch"
+HERE = Path(__file__).resolve().parents[2] / "tpch"
 TABLES = ("region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem")
 
 
 def generate(scale):
-    """Make the data, unless the cache has them, and return their directory."""
+    """Generate the data, unless the cache has them, and return their directory."""
     made = subprocess.run([HERE / "generate", str(scale)], check=True, text=True,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     return Path(made.stdout.strip())
@@ -38,7 +38,7 @@ def load(conn, persistence, directory):
 
 
 def reload(conn, table, directory):
-    """The same rows anew, so that all pages of the table are dirty."""
+    """Load the same rows again, so that all pages of the table are dirty."""
     conn.execute(f"TRUNCATE {table}")
     copy(conn, table, directory)
     conn.execute(f"ANALYZE {table}")

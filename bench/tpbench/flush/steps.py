@@ -1,23 +1,22 @@
 """The ten steps of bench/flush_cost, over a temporary table and, as a control,
 over a permanent one.
 
-Every measurement is an EXPLAIN (ANALYZE, BUFFERS) of one call, and what it
-counted must be what the step is about: each page written once, each page read
-and none found, none read and all found. Otherwise the time is that of something
-else, and Refused is raised.
+Every measurement is an EXPLAIN (ANALYZE, BUFFERS) of one call, and its counts must be
+those of the step: each page written once; each page read and none hit; or none read
+and all hit. Otherwise the time is that of something else, and Refused is raised.
 """
 
 import math
 
+from ..common.session import value
 from .buffers import explain
-from .session import value
 
 STEPS = ("write", "dry_write", "read", "dry_read", "random_read", "dirty", "random_write")
 TABLE, FILLER, PAGE = "flush_cost_table", "flush_cost_filler", "flush_cost_page"
 
 
 class Refused(Exception):
-    """What was measured is not what was to be measured."""
+    """What was measured is not what should have been measured."""
 
 
 def expect(step, what, counted, wanted, because=""):
@@ -26,17 +25,16 @@ def expect(step, what, counted, wanted, because=""):
 
 
 def prepare(conn):
-    """Rows of which a page holds one, and nothing that goes to a TOAST table:
-    made once, as LIKE takes the storage over, and CREATE TABLE cannot say it
-    before 16."""
+    """Create the model of all tables: a page holds one row, and nothing is TOASTed. LIKE
+    copies the storage; CREATE TABLE cannot set it before 16."""
     conn.execute(f"DROP TABLE IF EXISTS {PAGE};"
                  f"CREATE TABLE {PAGE} (filler text);"
                  f"ALTER TABLE {PAGE} ALTER filler SET STORAGE PLAIN")
 
 
 class Steps:
-    """What the two kinds of table share. A row per page, inserted one by one:
-    CREATE TABLE AS may extend a table by more pages than it fills."""
+    """What the two kinds of table share. Tables have a row per page, and are filled by
+    INSERT: CREATE TABLE AS may extend a table by more pages than it fills."""
 
     persistence = kind = ""
 
@@ -78,10 +76,10 @@ class Temporary(Steps):
         self.cold = cold
 
     def evict(self):
-        """Fill the pool with another table and drop it (the seeds' way), which
-        gives all buffers memory, and put out what that has left: the clock
-        passes a page by as often as it was used. Returns how many those were,
-        and how many the kernel still has if it was to forget them."""
+        """Fill the pool with another table and drop that, so that all buffers are allocated;
+        then evict the pages that are left, as the clock sweep passes over a page as often
+        as it was used. Returns how many these were and, if the table is to leave the
+        kernel's cache as well, how many pages are still there."""
         self.fill(FILLER, self.pool)
         self.drop(FILLER)
         evicted, flushed, skipped = self.conn.execute(
@@ -93,8 +91,8 @@ class Temporary(Steps):
             pages, cached = self.conn.execute(
                 f"SELECT * FROM pg_temp_os_cache_evict('{TABLE}')").fetchone()
             if cached is not None and cached * 2 > pages:
-                raise Refused(f"the kernel keeps {cached} of {pages} pages in its cache, whatever"
-                              " it is told: no cold reads on this file system")
+                raise Refused(f"the kernel keeps {cached} of {pages} pages in its cache in spite"
+                              " of the advice: no cold reads on this file system")
         return {"left_by_filler": evicted, "still_cached": cached}
 
     def run(self):
@@ -138,11 +136,10 @@ class Temporary(Steps):
 
 
 class Permanent(Steps):
-    """The control: the same through shared buffers. A page is put out of them
-    by pg_buffercache_evict(), which writes it if it is dirty; so a dry write is
-    the eviction of a clean page. A page is read by pg_prewarm(), a call for
-    each, so that the server does not read several at once as it cannot for
-    pg_read_temp_relation(); the dry runs show what the calls cost."""
+    """The control: the same in shared buffers. pg_buffercache_evict() evicts a page and
+    writes it if it is dirty, so a dry write is the eviction of a clean page.
+    pg_prewarm() reads the pages, one per call, because pg_read_temp_relation() cannot
+    read several at once either; the dry runs show what the calls cost."""
 
     persistence, kind = "", "Shared"
     extensions = ("pg_buffercache", "pg_prewarm")
@@ -170,7 +167,7 @@ class Permanent(Steps):
                             f" FROM unnest('{blocks}'::bigint[]) b")
 
     def run(self):
-        # No checkpoint is to come in between: the next one is a day off.
+        # No checkpoint may come in between: the next one is a day away.
         self.conn.execute("CHECKPOINT")
         self.create()
         found = self.evict("relblocknumber")
@@ -193,7 +190,7 @@ class Permanent(Steps):
         found = self.read("random()")
         expect("random_read", "read were", found.read, self.pages)
         yield "random_read", found, {}
-        # A lock is noted in the row, and so in the page.
+        # A row lock is stored in the tuple, and so in the page.
         found = self.explain(f"SELECT count(*) FROM (SELECT FROM {TABLE} FOR UPDATE) AS locked")
         expect("dirty", "read were", found.read, 0)
         yield "dirty", found, {}
@@ -204,7 +201,7 @@ class Permanent(Steps):
 
 
 def pool_size(pages, percent):
-    """Buffers for a temporary table with its maps: a page of the free space map
-    stands for 4000, of the visibility map for 32000; and what the server itself
-    needs pinned."""
+    """Buffers for a temporary table and its maps, where a page of the free space map
+    covers 4000 pages and one of the visibility map 32000, and for what the server
+    itself keeps pinned."""
     return max(100, math.ceil(pages * percent / 100) + 64)

@@ -1,7 +1,7 @@
 """A connection, and the arms that are compared over it.
 
-A temporary table exists in one session only, so all arms of a comparison run
-in the same session: what tells them apart is a few settings.
+A temporary table exists in one session only, so all arms of a comparison run in the
+same session and differ in a few settings.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Arm:
     settings: dict
 
 
-# An unlogged table is found first only if pg_temp is named after its schema.
+# Unlogged tables are found first only if pg_temp is listed after their schema.
 OFF = Arm("off", "TEMP", {"temp_parallel.enabled": "off", "search_path": "pg_temp, public"})
 ON = Arm("on", "TEMP", {"temp_parallel.enabled": "on", "search_path": "pg_temp, public"})
 UNLOGGED = Arm("unlogged", "UNLOGGED",
@@ -26,7 +26,7 @@ UNLOGGED = Arm("unlogged", "UNLOGGED",
 
 
 def connect(settings):
-    """Connect as libpq's variables say, with the extension loaded."""
+    """Connect as libpq's environment variables say, and load the extension."""
     conn = psycopg.connect(autocommit=True, prepare_threshold=None)
     conn.execute("CREATE SCHEMA IF NOT EXISTS unlogged")
     conn.execute("LOAD 'temp_parallel'")

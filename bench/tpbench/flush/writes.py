@@ -1,8 +1,8 @@
-"""bench/flush_writes: a flush against plain writes of the same pages.
+"""bench/flush_writes: a flush compared with plain writes of the same pages.
 
-All ways are measured in turns, another one first in each round, and each time is
-compared with that of the plain writes of the same round. The table is of narrow
-rows, 185 to a page, the dearest kind for a flush: it looks at each.
+All ways are measured alternately, another one first in each round, and each time is
+compared with that of the plain writes of the same round. The table has narrow rows,
+185 per page, which are the most expensive ones for a flush: it looks at each row.
 """
 
 import argparse
@@ -11,14 +11,14 @@ import subprocess
 import time
 from statistics import median
 
-from . import measure
-from .progress import Progress, TimeLeft
-from .session import connect, value
+from ..common import measure
+from ..common.progress import Progress, TimeLeft
+from ..common.session import connect, value
 
 TABLE = "flush_writes_table"
 
-# The plain writes that a flush is compared with: as many pages with each call of
-# the kernel as the server writes, see smgrwrite_blocks().
+# The plain writes that a flush is compared with, and their pages per system call: as
+# many as the server writes, see smgrwrite_blocks().
 PLAIN = {"plain, a page a call": 1, "plain, 16 pages a call": 16}
 IN_ORDER, IN_RANDOM_ORDER, NO_HINTS = (
     "flush, pool in order", "flush, pool in random order", "flush, rows without hints")
@@ -32,7 +32,7 @@ class Table:
         self.fill()
 
     def fill(self):
-        """As many rows as fill the pages, by a transaction that commits."""
+        """Insert as many rows as fill the pages, in a transaction that commits."""
         self.conn.execute(f"TRUNCATE {TABLE}")
         self.conn.execute(f"INSERT INTO {TABLE} SELECT i, i % 10, i"
                           f" FROM generate_series(1, 185 * {self.pages}) i")
@@ -47,8 +47,8 @@ class Table:
         return float(out)
 
     def flush(self, randomize):
-        """Out of the pool, as it is: eviction sets no hints. Back into it, all
-        dirty, and then written."""
+        """Evict the table, which sets no hint bits, read it again, dirty all pages, and then
+        time the flush."""
         self.conn.execute(f"SELECT pg_evict_local_buffers('{TABLE}')")
         read, = self.conn.execute(f"SELECT pg_read_temp_relation('{TABLE}', {randomize})").fetchone()
         self.conn.execute(f"SELECT pg_temp_buffers_dirty('{TABLE}')")
@@ -78,7 +78,7 @@ def arguments():
 
 
 def ratios(rounds, way, base):
-    """Median, and range, of how many times as long a way took as another one."""
+    """Median and range of the time of one way by that of another."""
     all_of_them = sorted(r[way] / r[base] for r in rounds)
     return median(all_of_them), all_of_them[0], all_of_them[-1]
 
@@ -103,7 +103,7 @@ def main():
 
     checksums = value(conn, "SHOW data_checksums")
     print(f"\n{value(conn, 'SELECT version()')}\n{args.pages} pages, data_checksums = {checksums};"
-          f" medians of {args.rounds} rounds, in brackets their range\n")
+          f" medians of {args.rounds} rounds, in parentheses their range\n")
     head = f"{'':28}{'us a page':>10}" + "".join(f"{'/ ' + base:>32}" for base in PLAIN)
     print(head + "\n" + "-" * len(head))
     for way in WAYS:

@@ -1,17 +1,17 @@
-"""The grid of bench/planner_choice: its tables, its points, the pool's state."""
+"""The grid: its tables, its points, and the state of the local buffers."""
 
 import sys
 from dataclasses import dataclass
 from itertools import product
 
-from .session import value
+from ..common.session import value
 
-# Bytes of padding in a row, beside 28 bytes of numbers and the row's header.
+# Bytes of padding in a row, besides 28 bytes of numbers and the tuple header.
 WIDTHS = {"narrow": 0, "medium": 66, "wide": 446}
 KINDS = ("scan", "join")
-SIDE_PART = 10      # the joined table has this part of the rows
-PICKS = 1000        # selectivity is in thousandths
-POOL_PART = 0.9     # of the pool may be the table's
+SIDE_PART = 10      # the joined table has 1 / SIDE_PART of the rows
+PICKS = 1000        # selectivities are in thousandths
+POOL_PART = 0.9     # fraction of the pool that a table may fill
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Table:
     width: str
 
     def create(self, conn):
-        """Vacuumed, so that no scan has hints to set, and in the pool."""
+        """Create the table: vacuumed, so that no scan sets hint bits, and in the pool."""
         conn.execute(f"""
             DROP TABLE IF EXISTS main, side;
             CREATE TEMP TABLE main (id bigint, side integer, pick integer, amount integer,
@@ -70,27 +70,27 @@ def pages(conn):
 
 
 def make_dirty(conn, part):
-    """All pages in the pool, the first part of them dirty, as after an append
-    or an update of old rows. Returns the number of dirty pages in the pool."""
+    """Read all pages into the pool, and dirty the first part of them, as an append or
+    an update of old rows does. Returns the number of dirty pages in the pool."""
     conn.execute("SELECT pg_flush_local_buffers(), set_config('max_parallel_workers_per_gather',"
                  " '0', false)")
     dirty = round(pages(conn) * part)
     if 0 < part < 1:
         conn.execute("SELECT pg_evict_local_buffers('main')")
-        # a TID range scan reads these pages only
+        # a TID range scan reads only these pages
         conn.execute(f"SELECT count(*) FROM main WHERE ctid < '({dirty},0)'")
     if part > 0:
         conn.execute("SELECT pg_temp_buffers_dirty('main')")
     conn.execute("SELECT pg_read_temp_relation('main'), pg_read_temp_relation('side')")
     found = value(conn, "SELECT pg_dirty_local_buffers()")
-    # and the two maps of the table
+    # more by the table's two maps
     if not dirty <= found <= dirty + 20:
         sys.exit(f"{found} pages are dirty rather than {dirty}")
     return found
 
 
 def points(conn, rows, widths, kinds, selectivities, dirty):
-    """All points, those of a table together; and the tables that do not fit."""
+    """All points, grouped by table; and the tables that do not fit into the pool."""
     pool = value(conn, "SELECT setting::int FROM pg_settings WHERE name = 'temp_buffers'")
     tables = [Table(*t) for t in product(rows, widths)]
     fit = [t for t in tables

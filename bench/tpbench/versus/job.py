@@ -1,20 +1,20 @@
 """The whole job: create, load, index, ANALYZE, some queries, drop.
 
-One run has all queries; the job with the first k of them is their time, that
-of the steps before, and that of the drop.
+Each run executes all queries. The time of the job with the first k queries is theirs
+plus that of the steps before and that of the drop.
 """
 
 import time
 from dataclasses import dataclass
 
-from . import measure
-from .session import use
+from ..common import measure
+from ..common.session import use
 from .workloads import NARROW, SIDE
 
 NAME = "job"
 QUERIES = 10
 
-# What a report asks of a staging table, again and again.
+# Queries of a report on a staging table, repeated in turn.
 REPORT = (
     "SELECT grp, count(*), sum(amount), max(id) FROM narrow GROUP BY grp",
     "SELECT kind, count(*), sum(amount) FROM narrow JOIN side ON side.id = narrow.side GROUP BY kind",
@@ -46,7 +46,7 @@ def timed(conn, sql):
 
 
 def run(conn, arm, rows, round):
-    """Both tables have to be absent; they are again afterwards."""
+    """Neither table may exist before; neither does afterwards."""
     use(conn, arm)
     before = sum(timed(conn, table.create(arm.persistence, rows)) for table in (NARROW, SIDE))
     runs = [measure.run(conn, arm, REPORT[k % len(REPORT)], NAME, "job", round)
@@ -61,6 +61,6 @@ def same_answers(jobs):
 
 
 def ratios(jobs, k, base):
-    """On by base, of each round."""
+    """For each round, the time when on by that of base."""
     times = {(job.arm, job.round): job.ms(k) for job in jobs}
     return [ms / times[base, round] for (arm, round), ms in times.items() if arm == "on"]

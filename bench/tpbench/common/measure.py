@@ -1,4 +1,4 @@
-"""Running a query: its time, and a digest of its answer."""
+"""Running a query: its time and a digest of its answer."""
 
 import hashlib
 import time
@@ -11,7 +11,7 @@ from .session import use
 @dataclass(frozen=True)
 class Run:
     workload: str
-    phase: str      # "first" after the tables were filled anew, or "repeat"
+    phase: str      # "first" after the tables were refilled, or "repeat"
     arm: str
     round: int
     plan: str       # "parallel" or "serial"
@@ -21,9 +21,9 @@ class Run:
 
 
 def digest(result):
-    """A digest of all rows in text form, whatever their order.
+    """A digest of all rows in text form, independent of their order.
 
-    Rows that tie in ORDER BY may come in any order, so they are sorted here.
+    Rows that are equal in ORDER BY may come in any order, so rows are sorted here.
     """
     rows = sorted(
         repr([result.get_value(i, j) for j in range(result.nfields)])
@@ -32,7 +32,7 @@ def digest(result):
 
 
 def run(conn, arm, sql, workload, phase, round):
-    """Run the query once as this arm; only the execution is in the time."""
+    """Run the query once as this arm; the time is that of the execution alone."""
     plan = "parallel" if is_parallel(explain(conn, arm, sql)) else "serial"
     with conn.cursor() as cur:
         start = time.perf_counter()
@@ -43,8 +43,8 @@ def run(conn, arm, sql, workload, phase, round):
 
 
 def rotated(arms, round):
-    """The arms, another one first in each round: none always profits from the
-    caches that its predecessor left."""
+    """The arms, another one first in each round, so that no arm always profits from the
+    caches that its predecessor has filled."""
     shift = round % len(arms)
     return arms[shift:] + arms[:shift]
 
@@ -67,14 +67,14 @@ def median_ms(runs, workload, phase, arm):
 
 
 def ratios(runs, workload, phase, arm, base):
-    """This arm's time by the base's in the same round, of each round, so that a
-    slow minute of the machine weighs on both."""
+    """For each round, this arm's time by the base's, so that a slow minute of the
+    machine affects both."""
     times = {r.round: r.ms for r in select(runs, workload, phase, base)}
     return [r.ms / times[r.round] for r in select(runs, workload, phase, arm)]
 
 
 def plans(runs, workload, phase, arm):
-    """What kinds of plan were run: one word, or both if they changed."""
+    """The kinds of plan that were run: one word, or both if they changed."""
     return "/".join(sorted({r.plan for r in select(runs, workload, phase, arm)}))
 
 

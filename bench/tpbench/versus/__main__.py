@@ -1,12 +1,13 @@
-"""bench/versus: off, on and unlogged over the same rows, in turns."""
+"""bench/versus: off, on and unlogged over the same rows, alternating."""
 
 import argparse
 import sys
 
-from . import job, measure, report, tpch, versus_plot, workloads
-from .progress import Progress, TimeLeft
-from .session import OFF, ON, UNLOGGED, connect, use, value
-from .settings import SETTINGS, line
+from ..common import measure, tpch
+from ..common.progress import Progress, TimeLeft
+from ..common.session import OFF, ON, UNLOGGED, connect, use, value
+from ..common.settings import SETTINGS, line
+from . import job, plot, report, workloads
 
 ARMS = (OFF, ON, UNLOGGED)
 
@@ -24,8 +25,8 @@ def arguments():
     args = parser.parse_args()
     if not 0 < args.scale <= 1 or args.rows < 1000 or args.rounds < 1 \
             or args.first_rounds < 0 or args.jobs < 0:
-        parser.error("the scale is above 0 and at most 1, rows are at least 1000,"
-                     " rounds are positive")
+        parser.error("the scale must be above 0 and at most 1, rows at least 1000,"
+                     " rounds positive")
     return args
 
 
@@ -39,7 +40,7 @@ def choose(all_of_them, only):
 
 
 def run_jobs(conn, args, progress):
-    """Before anything else is there, as the tables have the same names."""
+    """Run the jobs. Before all else, as the tables have the same names as the others."""
     if args.only is not None and job.NAME not in args.only:
         return []
     jobs = []
@@ -66,7 +67,7 @@ def load(conn, args, directory, progress):
 
 def first_runs(conn, chosen, rounds, progress):
     runs = []
-    progress.say("first runs, each after filling the table anew")
+    progress.say("first runs, each after refilling the table")
     first = [w for w in chosen if w.refill]
     left = TimeLeft(len(first) * rounds * len(ARMS))
     for workload in first:
@@ -81,13 +82,13 @@ def first_runs(conn, chosen, rounds, progress):
 
 
 def repeated_runs(conn, chosen, rounds, progress):
-    # Repeated runs are of tables that were written once. Without this, a query
-    # for which the planner finds the flush too dear finds it so each time.
+    # Repeated runs are of tables without dirty pages. Otherwise a query whose flush is
+    # too expensive for the planner would never run in parallel.
     written = value(conn, "SELECT pg_flush_local_buffers()")
     progress.say(f"pg_flush_local_buffers() wrote {written} pages")
 
-    # One run of each that does not count: it fills the caches, and tells how
-    # long the others will take.
+    # One run of each does not count: it fills the caches, and its time weights the
+    # estimate of the time left.
     progress.say("warming up")
     weight = {}
     for workload in chosen:
@@ -115,7 +116,7 @@ def main():
     progress.say(f"TPC-H data of scale {args.scale:g}")
     directory = tpch.generate(f"{args.scale:g}")
     chosen = choose(workloads.synthetic(args.rows) + workloads.tpc_h(directory), args.only)
-    # Written once before the long work, so that a wrong path is known by then.
+    # A wrong path fails before the long work.
     for path in (args.csv, args.plot):
         if path:
             open(path, "a").close()
@@ -130,8 +131,8 @@ def main():
 
     title = f"{value(conn, 'SELECT version()')}\nTPC-H scale {args.scale:g}," \
         f" {args.rows} narrow rows; {line()}"
-    print(f"\n{title}\nmedians; a ratio is the median over the rounds, with the lowest and the"
-          " highest one")
+    print(f"\n{title}\nmedians; a ratio is the median over the rounds, in brackets the lowest and"
+          " the highest")
     names = [w.name for w in chosen]
     report.versus(runs, names, "First run after the table was filled, flush included", "first")
     report.versus(runs, names, "Repeated runs", "repeat")
@@ -139,7 +140,7 @@ def main():
     if args.csv:
         report.write_csv(runs, jobs, args.csv)
     if args.plot:
-        versus_plot.draw(runs, names, jobs, title, args.plot)
+        plot.draw(runs, names, jobs, title, args.plot)
 
     wrong = [n for n in names if not measure.same_answers(runs, n)]
     if jobs and not job.same_answers(jobs):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Explained:
-    ms: float       # of the execution; planning is not in it
+    ms: float       # of the execution, without planning
     hit: int
     read: int
     dirtied: int
@@ -13,7 +13,7 @@ class Explained:
 
 
 def explain(conn, sql, kind="Local"):
-    """Run the query; of the pages, count those in Local or Shared buffers."""
+    """Run the query; kind says which buffers are counted, Local or Shared."""
     [[report]] = conn.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}").fetchone()
     plan = report["Plan"]
     return Explained(report["Execution Time"],

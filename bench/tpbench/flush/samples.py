@@ -1,5 +1,5 @@
-"""The raw rows of bench/flush_cost: one per step that was measured, in a CSV
-file that grows by whole iterations, so that a run can be resumed."""
+"""The raw rows of bench/flush_cost, one per measured step, in a CSV file that grows
+by complete iterations, so that a run can be resumed."""
 
 import csv
 import os
@@ -11,8 +11,8 @@ from typing import Optional
 class Sample:
     variant: str
     pages: int          # of the table
-    pool: int           # buffers of the pool it was measured in
-    iteration: int      # from 1; those that warm up are not kept
+    pool: int           # buffers of the pool
+    iteration: int      # from 1; warm-ups are not kept
     load: float         # the machine's load average of the minute before
     step: str
     ms: float
@@ -20,9 +20,9 @@ class Sample:
     read: int
     dirtied: int
     written: int
-    # Before a read: pages that filling the pool with another table had left in
-    # it, and pages that the kernel said it still had after it was told to
-    # forget them (cold reads only).
+    # Before a read: pages that were left in the pool after filling it with another
+    # table, and, for cold reads, pages still in the kernel's cache after the advice to
+    # drop them.
     left_by_filler: Optional[int] = None
     still_cached: Optional[int] = None
 
@@ -40,8 +40,8 @@ def parse(row):
 
 
 def load(path, steps):
-    """The samples of all iterations that are whole. What an interrupted write
-    left behind is taken out of the file too."""
+    """The samples of all complete iterations. What an interrupted write left behind is
+    removed from the file, too."""
     if not path.exists():
         return []
     with open(path, newline="") as source:
@@ -51,7 +51,7 @@ def load(path, steps):
         try:
             samples.append(parse(row))
         except (KeyError, ValueError):
-            raise SystemExit(f"{path} is not a file of this program: {row}")
+            raise SystemExit(f"{path} was not written by this program: {row}")
     found = {}
     for s in samples:
         found.setdefault((s.variant, s.pages, s.iteration), set()).add(s.step)
@@ -62,8 +62,7 @@ def load(path, steps):
 
 
 def write(path, samples):
-    """All of them, in place of the file: whatever happens, it is the old one
-    or the new one."""
+    """Replace the file by these samples, atomically."""
     scratch = path.with_suffix(".tmp")
     with open(scratch, "w", newline="") as out:
         writer = csv.DictWriter(out, COLUMNS)
@@ -78,5 +77,5 @@ def append(path, samples):
 
 
 def iterations(samples, variant, pages):
-    """The numbers of the iterations that are there."""
+    """The numbers of the iterations that exist."""
     return {s.iteration for s in samples if (s.variant, s.pages) == (variant, pages)}

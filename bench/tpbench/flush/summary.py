@@ -1,18 +1,18 @@
-"""Robust statistics over repeated measurements. Nothing is ever left out of
-them: outliers are what a reader is told about, not what is thrown away."""
+"""Robust statistics over repeated measurements. Nothing is left out: outliers are
+reported, not discarded."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 RESAMPLES = 4000
-RESOLUTION = 0.005      # ms; below that, EXPLAIN's own rounding decides
+RESOLUTION = 0.005      # ms; below that, EXPLAIN's rounding decides
 FENCE = 3               # interquartile ranges from the quartiles: "far out" (Tukey)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A median and the 95 % bootstrap interval of it."""
+    """A median and its 95 % bootstrap interval."""
 
     median: float
     low: float
@@ -23,8 +23,8 @@ class Estimate:
 
 
 def resampled_medians(values):
-    """Medians of samples drawn from the values with replacement. The same
-    numbers each time: a report of the same rows is the same report."""
+    """Medians of samples drawn from the values with replacement, from a fixed seed: the
+    same rows give the same report."""
     values = np.asarray(values)
     chosen = np.random.default_rng(1).integers(0, len(values), (RESAMPLES, len(values)))
     return np.median(values[chosen], axis=1)
@@ -40,9 +40,8 @@ def estimate(values):
 
 
 def estimate_over(groups):
-    """The geometric mean of the groups' medians; each group is resampled by
-    itself."""
-    # Different draws for the groups, or their errors would be the same ones.
+    """The geometric mean of the groups' medians; each group is resampled by itself."""
+    # With different draws, as the groups' errors are independent.
     rng = np.random.default_rng(1)
     logs = []
     for values in groups:
@@ -54,7 +53,7 @@ def estimate_over(groups):
 
 
 def variation(values):
-    """The coefficient of variation, in per cent."""
+    """The coefficient of variation, in percent."""
     return 0.0 if len(values) < 2 else float(np.std(values, ddof=1) / np.mean(values) * 100)
 
 

@@ -1,21 +1,21 @@
-"""What bench/versus runs: a query, and how its table is filled anew."""
+"""The workloads: a query each, and how its table is refilled."""
 
 from dataclasses import dataclass
 from typing import Callable, Optional
 
-from . import tpch
+from ..common import tpch
 
-SIDE_PART = 10      # tables that are joined have this part of the rows
-WIDE_PART = 10      # the table of wide rows too
-TOAST_PART = 100
+SIDE_PART = 10      # joined tables have 1 / SIDE_PART of the rows
+WIDE_PART = 10      # the table of wide rows
+TOAST_PART = 100    # the table of TOASTed rows
 TOAST_BYTES = 4096
-LOOKUPS = 20_000    # by index, in one query
+LOOKUPS = 20_000    # by an index, in one query
 
 
 @dataclass(frozen=True)
 class Table:
-    """How a table is made; {rows} are those of the narrow one. Values are
-    scattered by multiplications, without a random generator."""
+    """How a table is created; {rows} is the number of rows of the narrow one. Values are
+    scattered by multiplication, without a random generator."""
 
     name: str
     columns: str
@@ -37,7 +37,7 @@ class Table:
         return "; ".join(statements)
 
 
-# Narrow rows: much to compute per page. Wide ones: little. Of TOASTed rows, most
+# Narrow rows: much to compute per page. Wide rows: little. Most of the TOASTed rows
 # is in the TOAST table.
 NARROW = Table(
     "narrow", "id bigint, side integer, grp integer, amount integer",
@@ -57,7 +57,7 @@ TOASTED = Table(
     options="ALTER doc SET STORAGE EXTERNAL")
 TABLES = (NARROW, SIDE, WIDE, TOASTED)
 
-# The only permanent table, for all arms the same.
+# The only permanent table, the same for all arms.
 PERMANENT = Table("public.reference", "id integer, kind integer", SIDE.rows)
 
 
@@ -65,8 +65,8 @@ PERMANENT = Table("public.reference", "id integer, kind integer", SIDE.rows)
 class Workload:
     name: str
     sql: str
-    # Fills the main table anew, given a connection; None if its first run is
-    # not measured.
+    # Refills the main table, given a connection; None if the first run is not
+    # measured.
     refill: Optional[Callable] = None
 
 
@@ -106,6 +106,6 @@ def synthetic(rows):
 
 
 def tpc_h(directory):
-    # One first run stands for all: it is the load that takes long.
+    # The first run of a single query is measured, as the load takes long.
     refills = {"q01": lambda conn: tpch.reload(conn, "lineitem", directory)}
     return [Workload(name, sql, refills.get(name)) for name, sql in tpch.queries().items()]

@@ -1,16 +1,16 @@
-"""bench/flush_cost's plots: time per page by size, and write by read."""
+"""The plots of bench/flush_cost: time per page by size, and write / read."""
 
 import matplotlib
 
-matplotlib.use("Agg")   # no display is needed, nor looked for
+matplotlib.use("Agg")   # needs no display
 
-from matplotlib import pyplot  # noqa: E402  the backend is chosen first
+from matplotlib import pyplot  # noqa: E402  after choosing the backend
 from matplotlib.ticker import FuncFormatter, NullLocator  # noqa: E402
 
 from . import summary  # noqa: E402
-from .flush_results import VARIANTS, WRITE_COST  # noqa: E402
+from .results import VARIANTS, WRITE_COST  # noqa: E402
 
-STEPS = {       # colours that are told apart by all eyes (Okabe and Ito)
+STEPS = {       # colours for color-blind readers, too (Okabe and Ito)
     "write": ("write", "#D55E00", "-"),
     "random_write": ("write, read in random order before", "#E69F00", "-"),
     "read": ("read", "#0072B2", "-"),
@@ -42,8 +42,8 @@ def with_interval(axis, sizes, values, **style):
 
 
 def save(figure, path):
-    # The text in a PNG says when and with what it was made; then the same rows
-    # would not give the same file.
+    # Without the name and version of the software, so that the same rows give the same
+    # file.
     figure.savefig(path, dpi=110, metadata={"Software": None})
     pyplot.close(figure)
 
@@ -86,10 +86,10 @@ def ratio(results, path, title):
         sizes_on(axis, everything)
         axis.tick_params(labelleft=True)
         axis.set_title(what, fontsize=10)
-    # Shared by both, so only when both are drawn: it ends the automatic scale.
+    # Both share the axis, and this ends its autoscaling: so only after both are drawn.
     axes[0].set_ylim(bottom=0)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=9)
-    figure.suptitle("Time of a page's write, in sequential reads: medians of the runs' ratios,"
+    figure.suptitle("Time of writing a page / reading one sequentially: medians of the runs' ratios,"
                     f" with 95 % intervals\n{title}", fontsize=10)
     save(figure, path)

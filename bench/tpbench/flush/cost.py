@@ -1,4 +1,4 @@
-"""bench/flush_cost: write against read of temporary tables, by size."""
+"""bench/flush_cost: writing compared with reading temporary tables, by size."""
 
 import argparse
 import json
@@ -6,17 +6,17 @@ import os
 import sys
 from pathlib import Path
 
-from . import flush_plots, flush_report, machine, samples
-from .flush_results import VARIANTS, by_size
-from .flush_steps import STEPS, Permanent, Refused, Temporary, pool_size, prepare
-from .progress import Progress, TimeLeft
+from ..common.progress import Progress, TimeLeft
+from ..common.session import connect, value
+from . import machine, plots, report, samples
+from .results import VARIANTS, by_size
 from .samples import Sample
-from .session import connect, value
+from .steps import STEPS, Permanent, Refused, Temporary, pool_size, prepare
 
 TABLESPACE = "flush_cost_tmpfs"
-# For the time left: what an iteration takes, in pages of the plain variant.
+# For estimating the time left: an iteration's duration, in pages of the plain variant.
 OVERHEAD, SLOWER = 500, {"cold": 4, "permanent": 4}
-# The table, the one that pushes it out, and what is not foreseen.
+# Room for the table, the one that evicts it, and a reserve.
 TMPFS_PAGES = 2.5
 
 
@@ -38,9 +38,9 @@ def arguments():
         parser.error(f"no such variant: {', '.join(sorted(unknown))}; there are"
                      f" {', '.join(VARIANTS)}")
     if min(args.iterations, args.passes, args.pool) < 1 or args.warm_up < 0:
-        parser.error("iterations, passes and the pool are above 0, no warm-up is negative")
+        parser.error("iterations, passes and the pool must be above 0, warm-ups at least 0")
     if not 1 <= args.min_pages <= args.max_pages:
-        parser.error("the smallest size is above 0 and at most the largest one")
+        parser.error("the smallest size must be above 0 and at most the largest one")
     return args
 
 
@@ -65,12 +65,12 @@ class Bench:
     def described(self):
         """The machine that the rows come from, and the commands that made them."""
         if not self.about.exists():
-            sys.exit(f"{self.about}, which says where the rows beside it come from, is gone")
+            sys.exit(f"{self.about}, which says where the rows beside it come from, does not exist")
         return json.loads(self.about.read_text())
 
     def recognize(self, conn):
-        """Rows measured on another machine, or with another server, are not to
-        be mixed with these."""
+        """Refuse rows that were measured on another machine or with another server: they
+        must not be mixed with new ones."""
         here = machine.describe(conn)
         command = os.environ.get("COMMAND", "bench/flush_cost")
         about = self.described() if self.rows else {"machine": here, "commands": []}
@@ -85,10 +85,10 @@ class Bench:
         samples.write(self.csv, self.rows)
 
     def available(self, conn, variant):
-        """Why this variant cannot be measured here, if it cannot."""
+        """Prepare for this variant. Returns why it cannot be measured here, or None."""
         if variant == "permanent":
             if conn.info.server_version < 170000:
-                return "not available: pg_buffercache_evict() came with PostgreSQL 17"
+                return "not available: pg_buffercache_evict() requires PostgreSQL 17"
             for name in Permanent.extensions:
                 conn.execute(f"CREATE EXTENSION IF NOT EXISTS {name}")
         elif variant == "tmpfs":
@@ -104,7 +104,7 @@ class Bench:
         return pages * TMPFS_PAGES * 8192 <= there.f_bavail * there.f_frsize
 
     def variants(self, conn):
-        """Those that can be measured here; says why of the others."""
+        """Those that can be measured here. Prints the reason for the others."""
         for variant in self.args.variants:
             reason = self.available(conn, variant)
             if reason:
@@ -113,10 +113,10 @@ class Bench:
                 yield variant
 
     def plan(self, conn):
-        """What is left to be done: [(variant, pages, numbers of the iterations)].
+        """What remains to be done: [(variant, pages, numbers of the iterations)].
 
-        In passes, each over all variants and sizes: another process's busy
-        minute is not to make one size look slow.
+        In passes, each over all variants and sizes, so that a busy minute of another
+        process does not make one size look slow.
         """
         missing = {}
         for variant in self.variants(conn):
@@ -144,7 +144,7 @@ class Bench:
             variant == "cold")
 
     def connect(self, variant, pages):
-        """A session for each size: temp_buffers is fixed by the first use."""
+        """A session for each size: temp_buffers cannot change after the first use."""
         settings = {"jit": "off", "temp_buffers": str(pool_size(pages, self.args.pool))}
         if variant == "tmpfs":
             settings["temp_tablespaces"] = TABLESPACE
@@ -165,9 +165,9 @@ class Bench:
                 done = [Sample(variant, pages, steps.pool, n, load, step, found.ms, found.hit,
                                found.read, found.dirtied, found.written, **notes)
                         for step, found, notes in steps.run()]
-                # The cost of a scan is per buffer that has memory.
+                # The cost of a scan is per allocated buffer.
                 if steps.allocated() != steps.pool:
-                    raise Refused(f"{steps.allocated()} of {steps.pool} buffers have memory")
+                    raise Refused(f"{steps.allocated()} of {steps.pool} buffers are allocated")
                 samples.append(self.csv, done)
                 self.rows += done
                 left.advance(weight(variant, pages))
@@ -180,7 +180,7 @@ class Bench:
         left = TimeLeft(sum(weight(variant, pages) * (len(missing) + self.args.warm_up)
                             for variant, pages, missing in todo))
         if not todo:
-            self.progress.say("nothing is left to be measured")
+            self.progress.say("nothing remains to be measured")
         for variant, pages, missing in todo:
             try:
                 self.measure(variant, pages, missing, left)
@@ -194,12 +194,12 @@ class Bench:
             sys.exit(f"there are no measurements in {self.csv}")
         about = self.described()
         results = by_size(self.rows)
-        text = flush_report.markdown(about, results)
+        text = report.markdown(about, results)
         (self.args.out / "report.md").write_text(text)
         title = (f"{about['machine']['Server'].split(' (')[0]}, {about['machine']['Processor']},"
                  f" {about['machine']['Storage'].split(' (')[0]}")
-        flush_plots.per_page(results, self.args.out / "flush_cost_per_page.png", title)
-        flush_plots.ratio(results, self.args.out / "flush_cost_ratio.png", title)
+        plots.per_page(results, self.args.out / "flush_cost_per_page.png", title)
+        plots.ratio(results, self.args.out / "flush_cost_ratio.png", title)
         print(f"\n{text}")
         self.progress.say(f"rows, tables and plots are in {self.args.out}")
 

@@ -1,10 +1,10 @@
-"""What the measurements were taken on."""
+"""The machine that the measurements were made on."""
 
 import os
 import re
 from pathlib import Path
 
-from .session import value
+from ..common.session import value
 
 
 def field(path, name):
@@ -23,7 +23,7 @@ def storage(directory):
             kind, source = rest.split()[:2]
             break
     block = Path(f"/sys/dev/block/{number}").resolve()
-    # A partition is a directory in that of its disk.
+    # A partition's directory is in that of its disk.
     disk = block if (block / "queue").is_dir() else block.parent
     text = f"{kind} on {source}"
     if (disk / "queue/rotational").exists():
@@ -35,8 +35,8 @@ def storage(directory):
 
 
 def describe(conn):
-    """A dictionary of strings; nothing in it changes between two runs on the
-    same machine with the same server."""
+    """A dictionary of strings, which are the same in all runs on the same machine with the
+    same server."""
     kilobytes = int(field("/proc/meminfo", "MemTotal").split()[0])
     hypervisor = re.search(r"^flags\s*:.* hypervisor( |$)", Path("/proc/cpuinfo").read_text(),
                            re.MULTILINE)

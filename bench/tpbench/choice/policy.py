@@ -1,10 +1,10 @@
-"""The ways to choose between workers and the leader alone, and their regret."""
+"""Policies for choosing between parallel and serial plans, and their regret."""
 
 from dataclasses import dataclass
 
-from . import measure
-from .choice_grid import Point
-from .session import Arm, apply, use
+from ..common import measure
+from ..common.session import Arm, apply, use
+from .grid import Point
 
 COMMON = {"temp_parallel.enabled": "on", "search_path": "pg_temp, public"}
 COSTS = ("temp_parallel.write_temp_page_cost", "temp_parallel.buffer_scan_cost")
@@ -14,14 +14,14 @@ FORBIDDEN = Arm("serial", "TEMP", COMMON | {"max_parallel_workers_per_gather": "
 
 
 def forced(server):
-    """The parallel plan, for nothing, with as many workers as by default."""
+    """The parallel plan, at no cost, with the server's own number of workers."""
     return Arm("parallel", "TEMP", COMMON | {
         "max_parallel_workers_per_gather": server["max_parallel_workers_per_gather"],
         "parallel_setup_cost": "0", "parallel_tuple_cost": "0"} | dict.fromkeys(COSTS, "0"))
 
 
 def choosing(server, name, costs):
-    """The planner with the server's own settings, and these constants."""
+    """The planner with the server's own settings and these constants."""
     return Arm(name, "TEMP", COMMON | server | dict(zip(COSTS, map(str, costs))))
 
 
@@ -36,29 +36,29 @@ def default_costs(conn):
 
 
 def ladder(costs, steps=60, least=0.005, most=50):
-    """Constants from far too low to far too high, in the proportion of these."""
+    """Constants from far too low to far too high, in the same proportion as costs."""
     factor = (most / least) ** (1 / (steps - 1))
     return [(least * factor ** i, least * factor ** i * costs[1] / costs[0])
             for i in range(steps)]
 
 
 def shape(plan):
-    """A plan without what differs between a forced and a chosen one."""
+    """A plan without its indentation, for comparing a forced and a chosen one."""
     return [line.strip() for line in plan]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A point of the grid, measured."""
+    """The measurements of a point of the grid."""
 
     point: Point
     pages: int
     dirty_pages: int
     serial_ms: float        # medians
     parallel_ms: float
-    parallel: dict          # policy -> is its plan parallel?
-    same_plan: dict         # policy -> is it one of the two that were timed?
-    steps: list             # of the ladder: is the plan parallel?
+    parallel: dict          # by policy: is its plan parallel?
+    same_plan: dict         # by policy: is its plan one of the two that were timed?
+    steps: list             # by step of the ladder: is the plan parallel?
 
     @property
     def best_ms(self):
@@ -71,9 +71,9 @@ class Outcome:
         return self.ms(self.parallel[policy]) - self.best_ms
 
 
-def choices(conn, point, arms, rungs, server, timed):
-    """Which plan each policy chooses in the pool's present state. timed: the
-    plans that were timed, by whether they are parallel."""
+def choices(conn, point, arms, rungs, timed):
+    """Which plan each policy and each step of the ladder chooses in the pool's current
+    state. timed: the plans that were timed, by whether they are parallel."""
     parallel, same = {}, {}
     for arm in arms:
         plan = measure.explain(conn, arm, point.sql)
@@ -89,7 +89,7 @@ def choices(conn, point, arms, rungs, server, timed):
 
 
 def regret(outcomes, chosen):
-    """Time lost in % of the total of the better choices; chosen says, of an
-    outcome, whether its plan is parallel."""
+    """Time lost in % of the total of the better choices; chosen() says whether the plan
+    of an outcome is parallel."""
     best = sum(o.best_ms for o in outcomes)
     return 100 * sum(o.ms(chosen(o)) - o.best_ms for o in outcomes) / best

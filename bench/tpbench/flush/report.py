@@ -1,14 +1,14 @@
-"""bench/flush_cost's tables, in Markdown."""
+"""The tables of bench/flush_cost, in Markdown."""
 
 from . import summary
-from .flush_results import OVERALL_FROM, SCAN_COST, VARIANTS, WRITE_COST, overall
-from .flush_steps import STEPS
+from .results import OVERALL_FROM, SCAN_COST, VARIANTS, WRITE_COST, overall
+from .steps import STEPS
 
-SCAN = 4    # digits of what is a small part of a page
+SCAN = 4    # digits of the cost per buffer
 
 
 def table(head, rows):
-    """Numbers to the right. Padded, as it is read on a terminal too."""
+    """A table with numbers aligned to the right, padded for reading on a terminal."""
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
 
     def line(cells):
@@ -23,7 +23,7 @@ def megabytes(pages):
 
 
 def times(sizes):
-    """As in the seeds: milliseconds of the whole table."""
+    """Milliseconds for the whole table."""
     def cell(size, step):
         values = size.ms(step)
         return f"{summary.np.median(values):.3f}", f"{summary.variation(values):.0f} %"
@@ -41,7 +41,7 @@ def times(sizes):
 
 
 def costs(sizes):
-    """What a cost model wants to know: parts of a sequential read."""
+    """What a cost model needs: costs relative to a sequential read."""
     permanent = sizes[0].variant == "permanent"
     head = ["pages", "write µs/page", "read µs/page", "write / read", "less dry runs",
             "random write / read", "clean page evicted / read" if permanent
@@ -69,32 +69,32 @@ def outliers(sizes):
     measured = sum(len(size.order) * len(STEPS) for size in sizes)
     count = sum(len(size.outliers(step)) for size in sizes for step in STEPS)
     text = (f"Outliers: {count} of {measured} measurements lie more than {summary.FENCE}"
-            " interquartile ranges outside the quartiles. They are in all numbers above.")
+            " interquartile ranges outside the quartiles. All numbers above include them.")
     if not rows:
         return [text, ""]
     return [text, "", *table(["pages", "step", "median ms", "ms"], rows)]
 
 
 def notes(sizes):
-    """How busy the machine was, and what the preparation of the reads met."""
+    """How busy the machine was, and what the preparation of the reads found."""
     loads = [load for size in sizes for load in size.loads]
     lines = [f"Load average of the minute before a run: median {summary.np.median(loads):.1f}, at"
-             f" most {max(loads):.1f}; the benchmark itself is 1 of it."]
+             f" most {max(loads):.1f}; the benchmark itself accounts for 1."]
     left = [n / size.pages for size in sizes for n in size.noted("left_by_filler")]
     if left:
         some = sum(n > 0 for n in left)
         lines.append(f"Filling the pool with another table left pages of the first one in it"
-                     f" {some} times of {len(left)}, at most {max(left):.0%} of them;"
-                     " pg_evict_local_buffers() put these out.")
+                     f" {some} times out of {len(left)}, at most {max(left):.0%} of them;"
+                     " pg_evict_local_buffers() evicted these.")
     cached = [n / size.pages for size in sizes for n in size.noted("still_cached")]
     if cached:
-        lines.append(f"Told to forget a table, the kernel still had at most {max(cached):.1%}"
-                     " of its pages.")
+        lines.append(f"After the advice to drop a table from its cache, the kernel still had at most"
+                     f" {max(cached):.1%} of its pages.")
     return [line for text in lines for line in (text, "")]
 
 
 def conclusions(results):
-    """One line for each variant: the two constants, as measured."""
+    """The two constants as measured, one line for each variant."""
     head = ["variant", "sizes", "write / read", "less dry runs", "random write / read",
             "random read / read", "buffer scanned / read"]
     rows = []

@@ -1,15 +1,15 @@
-"""bench/planner_choice: the table, the CSV file and the plot."""
+"""The tables, the CSV file and the plot."""
 
 import csv
 
-from .choice_policy import regret
+from .policy import regret
 
-CLEAR = 1.05        # one choice is clearly better if the other takes this much longer
+CLEAR = 1.05        # a choice is clearly better if the other one takes this many times as long
 TARGET = 5          # % of regret
 
 
 def policies(outcomes, names, rungs):
-    """Name and chooser of each policy: the planner's, and some to compare."""
+    """Name and chooser of each policy: the planner's, and some for comparison."""
     best = min(range(len(rungs)), key=lambda i: regret(outcomes, lambda o: o.steps[i]))
     planner = [(name, lambda o, name=name: o.parallel[name]) for name in names]
     return planner + [
@@ -35,7 +35,7 @@ def summary(outcomes, names, rungs):
               f"  {worst:.0f} ms: {where.point.name}")
     other = ", ".join(f"{name} {sum(not o.same_plan[name] for o in outcomes)}" for name in names)
     print("\nregret: time lost in % of what the better choices take. wrong: points with a loss;"
-          f"\nclearly: of more than {CLEAR - 1:.0%} there. Chosen plans that are neither of the two"
+          f"\nclearly: with a loss of more than {CLEAR - 1:.0%}. Chosen plans that are neither of the two"
           f" that were timed: {other}")
 
 
@@ -49,7 +49,7 @@ def by_dimension(outcomes, names):
         "dirty": lambda o: o.point.dirty,
     }
     print(f"\n{'':22}{'best ms':>10}" + "".join(f"{name:>12}" for name in names)
-          + "   regret in % of that part's time")
+          + "   regret in % of the time of these points")
     for title, key in dimensions.items():
         for part in sorted({key(o) for o in outcomes}):
             chosen = [o for o in outcomes if key(o) == part]
@@ -80,56 +80,70 @@ def write_csv(outcomes, names, rungs, path):
             writer.writerow(row)
 
 
-def plot(outcomes, costs, rungs, title, path):
-    """Left, the regret by write cost; right, each point of the grid: what
-    workers gain, and up to which write cost the planner uses them."""
-    import matplotlib
-    matplotlib.use("Agg")
+COLOURS = {"default": "tab:red", "calibrated": "tab:green"}
+MARKERS = {"scan": "o", "join": "^"}
+
+
+def draw_regret(axis, outcomes, costs, rungs):
+    """The regret by write cost."""
+    axis.plot([c[0] for c in rungs],
+              [regret(outcomes, lambda o: o.steps[i]) for i in range(len(rungs))], color="tab:blue")
+    for name, (write, _) in costs.items():
+        at = regret(outcomes, lambda o: o.parallel[name])
+        axis.axvline(write, color=COLOURS[name], linestyle="--",
+                     label=f"{name}: {write:g}, regret {at:.1f} %")
+    axis.axhline(TARGET, color="grey", linestyle=":", label=f"target, {TARGET} %")
+    axis.set(xscale="log", xlabel="temp_parallel.write_temp_page_cost",
+             ylabel="regret, % of the time of the better choices", ylim=(0, None),
+             title="Time lost by the planner's choices")
+    axis.legend()
+
+
+def draw_points(axis, outcomes, costs, rungs):
+    """Each point of the grid: what workers gain, and up to which write cost the planner
+    uses them. Returns the points, for the legend of their colours."""
     from matplotlib import pyplot
     from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
-    colours = {"default": "tab:red", "calibrated": "tab:green"}
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(13, 5.5), layout="constrained")
-    x = [c[0] for c in rungs]
-    left.plot(x, [regret(outcomes, lambda o: o.steps[i]) for i in range(len(rungs))],
-              color="tab:blue")
-    for name, (write, _) in costs.items():
-        at = regret(outcomes, lambda o: o.parallel[name])
-        left.axvline(write, color=colours[name], linestyle="--",
-                     label=f"{name}: {write:g}, regret {at:.1f} %")
-    left.axhline(TARGET, color="grey", linestyle=":", label=f"target, {TARGET} %")
-    left.set(xscale="log", xlabel="temp_parallel.write_temp_page_cost",
-             ylabel="regret, % of the time of the better choices", ylim=(0, None),
-             title="Time lost by the planner's choices")
-    left.legend()
-
-    low, high = x[0] / 2, x[-1] * 2
-    markers = {"scan": "o", "join": "^"}
+    least, most = rungs[0][0], rungs[-1][0]
+    low, high = least / 2, most * 2
     shown = {}
-    for kind, marker in markers.items():
+    for kind, marker in MARKERS.items():
         for o in outcomes:
             if o.point.kind != kind:
                 continue
             at = break_even(o, rungs)
-            at = low if at == 0 else high if at == x[-1] else at
-            shown[kind] = right.scatter(
+            at = low if at == 0 else high if at == most else at
+            shown[kind] = axis.scatter(
                 o.serial_ms / o.parallel_ms, at, marker=marker, alpha=0.7, edgecolor="black",
                 linewidth=0.5, s=20 + o.serial_ms / 4, c=[o.point.dirty], cmap="viridis",
                 vmin=0, vmax=1)
     for name, (write, _) in costs.items():
-        right.axhline(write, color=colours[name], linestyle="--", label=name)
-    right.axvline(1, color="grey", linestyle=":")
-    right.set(xscale="log", yscale="log", ylim=(low / 2, high * 2),
-              xlabel="serial time / parallel time, flush included",
-              ylabel="write cost up to which the planner goes parallel",
-              title="Right of 1 and above the line, or left and below: the right choice\n"
-                    "(top edge: always parallel, bottom: never; larger: slower)")
-    right.xaxis.set_major_locator(FixedLocator([0.4, 0.5, 0.6, 0.8, 1, 1.2, 1.4, 1.6, 2]))
-    right.xaxis.set_minor_locator(NullLocator())
-    right.xaxis.set_major_formatter(ScalarFormatter())
-    figure.colorbar(next(iter(shown.values())), ax=right, label="part of the pages that is dirty")
-    handles = [pyplot.Line2D([], [], color="grey", marker=markers[k], linestyle="", label=k)
+        axis.axhline(write, color=COLOURS[name], linestyle="--", label=name)
+    axis.axvline(1, color="grey", linestyle=":")
+    axis.set(xscale="log", yscale="log", ylim=(low / 2, high * 2),
+             xlabel="serial time / parallel time, flush included",
+             ylabel="write cost up to which the planner goes parallel",
+             title="Right of 1 and above the line, or left and below: the right choice\n"
+                   "(top edge: always parallel, bottom: never; larger: slower)")
+    axis.xaxis.set_major_locator(FixedLocator([0.4, 0.5, 0.6, 0.8, 1, 1.2, 1.4, 1.6, 2]))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(ScalarFormatter())
+    handles = [pyplot.Line2D([], [], color="grey", marker=MARKERS[k], linestyle="", label=k)
                for k in shown]
-    right.legend(handles=handles + right.get_legend_handles_labels()[0], loc="lower right")
+    axis.legend(handles=handles + axis.get_legend_handles_labels()[0], loc="lower right")
+    return next(iter(shown.values()))
+
+
+def plot(outcomes, costs, rungs, title, path):
+    """Left, the regret; right, the points of the grid."""
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(13, 5.5), layout="constrained")
+    draw_regret(left, outcomes, costs, rungs)
+    coloured = draw_points(right, outcomes, costs, rungs)
+    figure.colorbar(coloured, ax=right, label="fraction of the pages that is dirty")
     figure.suptitle(title, fontsize=9)
     figure.savefig(path, dpi=110)

@@ -1,11 +1,11 @@
-"""bench/versus: tables for people, and CSV for programs."""
+"""The tables, and the CSV file."""
 
 import csv
 from dataclasses import asdict, fields
 from statistics import geometric_mean, median
 
+from ..common.measure import Run, median_ms, plans, ratios, same_answers, select
 from . import job
-from .measure import Run, median_ms, plans, ratios, same_answers, select
 
 
 def rule(text):
@@ -18,7 +18,7 @@ def spread(values):
 
 
 def versus(runs, names, title, phase):
-    """Medians of one phase; a ratio below 1 is for the extension."""
+    """Medians of one phase; with a ratio below 1, the extension is faster."""
     names = [n for n in names if select(runs, n, phase, "off")]
     if not names:
         return

@@ -1,9 +1,9 @@
-"""bench/versus: the ratios as a picture."""
+"""The ratios as a plot."""
 
 from statistics import median
 
+from ..common.measure import ratios, select
 from . import job
-from .measure import ratios, select
 
 BASES = {"off": "tab:blue", "unlogged": "tab:orange"}
 PHASES = {"first": "first run, flush included", "repeat": "repeated runs"}
@@ -15,7 +15,7 @@ def whiskers(values):
 
 
 def ratio_axis(axis, label):
-    """Round numbers on a logarithmic axis, where matplotlib has powers of ten."""
+    """Round numbers on a logarithmic axis, instead of matplotlib's powers of ten."""
     from matplotlib.ticker import NullLocator, ScalarFormatter
 
     axis.set_minor_locator(NullLocator())
@@ -54,7 +54,7 @@ def draw_jobs(ax, jobs):
 
 
 def draw(runs, names, jobs, title, path):
-    """A panel for each phase and one for whole jobs, of what there is."""
+    """A panel for each phase that was run, and one for whole jobs."""
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot
