@@ -24,4 +24,18 @@ extern void tp_refuse_while_workers_read(const char *function);
 extern Oid	tp_temp_table_argument(FunctionCallInfo fcinfo, int argno,
 								   TempTableAccess access);
 
+/* func_calibrate_stats.c */
+/* A figure of all iterations, in ascending order. */
+typedef struct Sample
+{
+	int			n;
+	double	   *values;
+} Sample;
+
+extern void tp_sample_sort(Sample *sample);
+extern double tp_sample_median(const Sample *sample);
+extern double tp_sample_variation(const Sample *sample);
+extern int	tp_median_interval_start(int n);
+extern double tp_rounded_measurement(double value);
+
 #endif							/* FUNC_H */

@@ -539,94 +539,6 @@ measure_and_roll_back(const CalibrationTask *task, Calibration *result)
 }
 
 /* ----------
- * Statistics
- * ----------
- */
-
-/* A figure of all iterations, in ascending order. */
-typedef struct Sample
-{
-	int			n;
-	double	   *values;
-} Sample;
-
-static int
-compare_doubles(const void *a, const void *b)
-{
-	double		left = *(const double *) a;
-	double		right = *(const double *) b;
-
-	return left < right ? -1 : left > right;
-}
-
-static void
-sort_sample(Sample *sample)
-{
-	qsort(sample->values, sample->n, sizeof(double), compare_doubles);
-}
-
-/* Interpolates between neighbours. */
-static double
-quantile(const Sample *sample, double q)
-{
-	double		position = q * (sample->n - 1);
-	int			below = (int) position;
-	int			above = Min(below + 1, sample->n - 1);
-
-	return sample->values[below] +
-		(position - below) * (sample->values[above] - sample->values[below]);
-}
-
-static double
-median(const Sample *sample)
-{
-	return quantile(sample, 0.5);
-}
-
-/*
- * The coefficient of variation, from the quartiles: the standard deviation of
- * a normal distribution is its interquartile range by 1.349.  A few outliers,
- * which do not move the median, do not count here either.
- */
-static double
-coefficient_of_variation(const Sample *sample)
-{
-	return (quantile(sample, 0.75) - quantile(sample, 0.25)) / 1.349 /
-		median(sample);
-}
-
-/*
- * Where the 95 % confidence interval of the median begins; it ends as far from
- * the other end.  By order statistics, for which no distribution is assumed:
- * the median lies below the k-th smallest of n values with the probability that
- * fewer than k of n coins show heads.
- */
-static int
-median_interval_start(int n)
-{
-	double		probability = pow(0.5, n);
-	double		tail = probability;
-	int			k = 0;
-
-	while (k < n / 2)
-	{
-		probability = probability * (n - k) / (k + 1);
-		if (tail + probability > 0.025)
-			break;
-		tail += probability;
-		k++;
-	}
-	return k;
-}
-
-/* Three digits are more than a measurement is good for. */
-static double
-rounded(double value)
-{
-	return strtod(psprintf("%.3g", value), NULL);
-}
-
-/* ----------
  * The SQL function
  * ----------
  */
@@ -764,24 +676,24 @@ temp_parallel_calibrate(PG_FUNCTION_ARGS)
 		ratio.values[i] = it->write_page / it->read_page;
 	}
 	for (int s = 0; s < lengthof(samples); s++)
-		sort_sample(samples[s]);
+		tp_sample_sort(samples[s]);
 
-	write_cv = coefficient_of_variation(&write);
-	gain_cv = coefficient_of_variation(&gain);
-	unit = median(&gain) / measured.planned_gain;
-	low = median_interval_start(task.iterations);
+	write_cv = tp_sample_variation(&write);
+	gain_cv = tp_sample_variation(&gain);
+	unit = tp_sample_median(&gain) / measured.planned_gain;
+	low = tp_median_interval_start(task.iterations);
 	high = task.iterations - 1 - low;
 
 	values[n++] = Int32GetDatum(measured.pages);
 	values[n++] = Int32GetDatum(task.iterations);
-	values[n++] = Float8GetDatum(median(&write));
-	values[n++] = Float8GetDatum(median(&read));
-	values[n++] = Float8GetDatum(median(&scan));
-	values[n++] = Float8GetDatum(median(&process));
-	values[n++] = Float8GetDatum(median(&gain));
+	values[n++] = Float8GetDatum(tp_sample_median(&write));
+	values[n++] = Float8GetDatum(tp_sample_median(&read));
+	values[n++] = Float8GetDatum(tp_sample_median(&scan));
+	values[n++] = Float8GetDatum(tp_sample_median(&process));
+	values[n++] = Float8GetDatum(tp_sample_median(&gain));
 	values[n++] = Float8GetDatum(gain.values[low]);
 	values[n++] = Float8GetDatum(gain.values[high]);
-	values[n++] = Float8GetDatum(median(&ratio));
+	values[n++] = Float8GetDatum(tp_sample_median(&ratio));
 	values[n++] = Float8GetDatum(ratio.values[low]);
 	values[n++] = Float8GetDatum(ratio.values[high]);
 	values[n++] = Float8GetDatum(write_cv);
@@ -790,9 +702,9 @@ temp_parallel_calibrate(PG_FUNCTION_ARGS)
 	if (is_steady(write_cv, gain_cv, task.max_cv) && is_gain(gain.values[low]))
 	{
 		/* the model multiplies by the factor what is written there */
-		double		write_temp = rounded(median(&write) / unit /
-										 measured.page_factor);
-		double		buffer_scan = rounded(median(&scan) / unit);
+		double		write_temp = tp_rounded_measurement(tp_sample_median(&write) / unit /
+														measured.page_factor);
+		double		buffer_scan = tp_rounded_measurement(tp_sample_median(&scan) / unit);
 
 		values[n++] = Float8GetDatum(write_temp);
 		values[n++] = Float8GetDatum(buffer_scan);
