@@ -25,13 +25,13 @@ extern Oid	tp_temp_table_argument(FunctionCallInfo fcinfo, int argno,
 								   TempTableAccess access);
 
 /* func_calibrate_stats.c */
-/* A figure of all iterations, in ascending order. */
 typedef struct Sample
 {
 	int			n;
-	double	   *values;
+	double	   *values;			/* in ascending order, once sorted */
 } Sample;
 
+extern Sample tp_sample_make(int n);
 extern void tp_sample_sort(Sample *sample);
 extern double tp_sample_median(const Sample *sample);
 extern double tp_sample_variation(const Sample *sample);

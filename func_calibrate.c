@@ -83,6 +83,17 @@ typedef struct Iteration
 	double		scan_buffer;
 } Iteration;
 
+/* The measurements of all iterations. */
+typedef struct Samples
+{
+	Sample		write_page;
+	Sample		read_page;
+	Sample		process_page;
+	Sample		gain_page;
+	Sample		scan_buffer;
+	Sample		ratio;			/* write_page / read_page */
+} Samples;
+
 /* All that was measured. */
 typedef struct Calibration
 {
@@ -91,6 +102,34 @@ typedef struct Calibration
 	double		page_factor;	/* the tablespace's, see flush_cost.c */
 	Iteration  *iterations;
 } Calibration;
+
+/* The columns of the result. */
+enum ResultColumn
+{
+	COL_MEASURED_PAGES,
+	COL_MEASURED_ITERATIONS,
+	COL_WRITE_PAGE_US,
+	COL_READ_PAGE_US,
+	COL_SCAN_BUFFER_US,
+	COL_PROCESS_PAGE_US,
+	COL_GAIN_PAGE_US,
+	COL_GAIN_LOW,
+	COL_GAIN_HIGH,
+	COL_WRITE_READ_RATIO,
+	COL_RATIO_LOW,
+	COL_RATIO_HIGH,
+	COL_WRITE_CV,
+	COL_GAIN_CV,
+	COL_PLANNER_UNIT_US,
+
+	/* null if the measurements are not good enough to recommend settings */
+	COL_WRITE_TEMP_PAGE_COST,
+	COL_BUFFER_SCAN_COST,
+	COL_SET_COMMANDS,
+	COL_ALTER_SYSTEM_COMMANDS,
+
+	NUM_COLUMNS
+};
 
 /* A table that is written, read and processed, and how. */
 typedef struct CalibrationTable
@@ -622,6 +661,119 @@ is_gain(double least_gain)
 	return false;
 }
 
+/* Collect the measurements of n iterations. */
+static Samples
+collect_samples(const Iteration *iterations, int n)
+{
+	Samples		result;
+
+	result.write_page = tp_sample_make(n);
+	result.read_page = tp_sample_make(n);
+	result.process_page = tp_sample_make(n);
+	result.gain_page = tp_sample_make(n);
+	result.scan_buffer = tp_sample_make(n);
+	result.ratio = tp_sample_make(n);
+
+	for (int i = 0; i < n; i++)
+	{
+		const Iteration *it = &iterations[i];
+
+		result.write_page.values[i] = it->write_page;
+		result.read_page.values[i] = it->read_page;
+		result.process_page.values[i] = it->process_page;
+		result.gain_page.values[i] = it->gain_page;
+		result.scan_buffer.values[i] = it->scan_buffer;
+		result.ratio.values[i] = it->write_page / it->read_page;
+	}
+
+	tp_sample_sort(&result.write_page);
+	tp_sample_sort(&result.read_page);
+	tp_sample_sort(&result.process_page);
+	tp_sample_sort(&result.gain_page);
+	tp_sample_sort(&result.scan_buffer);
+	tp_sample_sort(&result.ratio);
+	return result;
+}
+
+/* The bounds of the 95 % confidence interval of the sample's median. */
+static double
+interval_low(const Sample *sample)
+{
+	return sample->values[tp_median_interval_start(sample->n)];
+}
+
+static double
+interval_high(const Sample *sample)
+{
+	return sample->values[sample->n - 1 - tp_median_interval_start(sample->n)];
+}
+
+/* Microseconds that a unit of the planner's cost is worth. */
+static double
+planner_unit(const Calibration *measured, const Samples *samples)
+{
+	return tp_sample_median(&samples->gain_page) / measured->planned_gain;
+}
+
+/* Set the result columns that hold measurements. */
+static void
+set_measurements(Datum *values, const Calibration *measured,
+				 const Samples *samples)
+{
+	values[COL_MEASURED_PAGES] = Int32GetDatum(measured->pages);
+	values[COL_MEASURED_ITERATIONS] = Int32GetDatum(samples->gain_page.n);
+	values[COL_WRITE_PAGE_US] =
+		Float8GetDatum(tp_sample_median(&samples->write_page));
+	values[COL_READ_PAGE_US] =
+		Float8GetDatum(tp_sample_median(&samples->read_page));
+	values[COL_SCAN_BUFFER_US] =
+		Float8GetDatum(tp_sample_median(&samples->scan_buffer));
+	values[COL_PROCESS_PAGE_US] =
+		Float8GetDatum(tp_sample_median(&samples->process_page));
+	values[COL_GAIN_PAGE_US] =
+		Float8GetDatum(tp_sample_median(&samples->gain_page));
+	values[COL_GAIN_LOW] = Float8GetDatum(interval_low(&samples->gain_page));
+	values[COL_GAIN_HIGH] = Float8GetDatum(interval_high(&samples->gain_page));
+	values[COL_WRITE_READ_RATIO] =
+		Float8GetDatum(tp_sample_median(&samples->ratio));
+	values[COL_RATIO_LOW] = Float8GetDatum(interval_low(&samples->ratio));
+	values[COL_RATIO_HIGH] = Float8GetDatum(interval_high(&samples->ratio));
+	values[COL_WRITE_CV] =
+		Float8GetDatum(tp_sample_variation(&samples->write_page));
+	values[COL_GAIN_CV] =
+		Float8GetDatum(tp_sample_variation(&samples->gain_page));
+	values[COL_PLANNER_UNIT_US] =
+		Float8GetDatum(planner_unit(measured, samples));
+}
+
+/* Set the result columns that recommend settings. */
+static void
+set_recommendation(Datum *values, const Calibration *measured,
+				   const Samples *samples)
+{
+	double		unit = planner_unit(measured, samples);
+	double		write_temp;
+	double		buffer_scan;
+
+	/* the cost model multiplies the setting by the factor */
+	write_temp = tp_rounded_measurement(tp_sample_median(&samples->write_page) /
+										unit / measured->page_factor);
+	buffer_scan = tp_rounded_measurement(tp_sample_median(&samples->scan_buffer) /
+										 unit);
+
+	values[COL_WRITE_TEMP_PAGE_COST] = Float8GetDatum(write_temp);
+	values[COL_BUFFER_SCAN_COST] = Float8GetDatum(buffer_scan);
+	values[COL_SET_COMMANDS] =
+		CStringGetTextDatum(psprintf("SET temp_parallel.write_temp_page_cost = %.3g;\n"
+									 "SET temp_parallel.buffer_scan_cost = %.3g;",
+									 write_temp, buffer_scan));
+	values[COL_ALTER_SYSTEM_COMMANDS] =
+		CStringGetTextDatum(psprintf("ALTER SYSTEM SET temp_parallel.write_temp_page_cost = %.3g;\n"
+									 "ALTER SYSTEM SET temp_parallel.buffer_scan_cost = %.3g;\n"
+									 "SELECT pg_reload_conf();",
+									 write_temp, buffer_scan));
+}
+
 /*
  * temp_parallel_calibrate(pages integer default null,
  *						   iterations integer default 30,
@@ -634,21 +786,9 @@ temp_parallel_calibrate(PG_FUNCTION_ARGS)
 	TupleDesc	tupdesc;
 	CalibrationTask task;
 	Calibration measured;
-	Sample		write,
-				read,
-				process,
-				gain,
-				scan,
-				ratio;
-	Sample	   *samples[] = {&write, &read, &process, &gain, &scan, &ratio};
-	double		write_cv;
-	double		gain_cv;
-	double		unit;
-	int			low;
-	int			high;
-	Datum		values[19];
-	bool		nulls[19] = {0};
-	int			n = 0;
+	Samples		samples;
+	Datum		values[NUM_COLUMNS] = {0};
+	bool		nulls[NUM_COLUMNS] = {0};
 
 	tp_refuse_in_worker();
 	tp_refuse_while_workers_read("temp_parallel_calibrate()");
@@ -658,68 +798,17 @@ temp_parallel_calibrate(PG_FUNCTION_ARGS)
 
 	measured.iterations = palloc(task.iterations * sizeof(Iteration));
 	measure_and_roll_back(&task, &measured);
+	samples = collect_samples(measured.iterations, task.iterations);
 
-	for (int s = 0; s < lengthof(samples); s++)
-	{
-		samples[s]->n = task.iterations;
-		samples[s]->values = palloc(task.iterations * sizeof(double));
-	}
-	for (int i = 0; i < task.iterations; i++)
-	{
-		const Iteration *it = &measured.iterations[i];
-
-		write.values[i] = it->write_page;
-		read.values[i] = it->read_page;
-		process.values[i] = it->process_page;
-		gain.values[i] = it->gain_page;
-		scan.values[i] = it->scan_buffer;
-		ratio.values[i] = it->write_page / it->read_page;
-	}
-	for (int s = 0; s < lengthof(samples); s++)
-		tp_sample_sort(samples[s]);
-
-	write_cv = tp_sample_variation(&write);
-	gain_cv = tp_sample_variation(&gain);
-	unit = tp_sample_median(&gain) / measured.planned_gain;
-	low = tp_median_interval_start(task.iterations);
-	high = task.iterations - 1 - low;
-
-	values[n++] = Int32GetDatum(measured.pages);
-	values[n++] = Int32GetDatum(task.iterations);
-	values[n++] = Float8GetDatum(tp_sample_median(&write));
-	values[n++] = Float8GetDatum(tp_sample_median(&read));
-	values[n++] = Float8GetDatum(tp_sample_median(&scan));
-	values[n++] = Float8GetDatum(tp_sample_median(&process));
-	values[n++] = Float8GetDatum(tp_sample_median(&gain));
-	values[n++] = Float8GetDatum(gain.values[low]);
-	values[n++] = Float8GetDatum(gain.values[high]);
-	values[n++] = Float8GetDatum(tp_sample_median(&ratio));
-	values[n++] = Float8GetDatum(ratio.values[low]);
-	values[n++] = Float8GetDatum(ratio.values[high]);
-	values[n++] = Float8GetDatum(write_cv);
-	values[n++] = Float8GetDatum(gain_cv);
-	values[n++] = Float8GetDatum(unit);
-	if (is_steady(write_cv, gain_cv, task.max_cv) && is_gain(gain.values[low]))
-	{
-		/* the model multiplies by the factor what is written there */
-		double		write_temp = tp_rounded_measurement(tp_sample_median(&write) / unit /
-														measured.page_factor);
-		double		buffer_scan = tp_rounded_measurement(tp_sample_median(&scan) / unit);
-
-		values[n++] = Float8GetDatum(write_temp);
-		values[n++] = Float8GetDatum(buffer_scan);
-		values[n++] = CStringGetTextDatum(psprintf("SET temp_parallel.write_temp_page_cost = %.3g;\n"
-												   "SET temp_parallel.buffer_scan_cost = %.3g;",
-												   write_temp, buffer_scan));
-		values[n++] = CStringGetTextDatum(psprintf("ALTER SYSTEM SET temp_parallel.write_temp_page_cost = %.3g;\n"
-												   "ALTER SYSTEM SET temp_parallel.buffer_scan_cost = %.3g;\n"
-												   "SELECT pg_reload_conf();",
-												   write_temp, buffer_scan));
-	}
+	set_measurements(values, &measured, &samples);
+	if (is_steady(tp_sample_variation(&samples.write_page),
+				  tp_sample_variation(&samples.gain_page), task.max_cv) &&
+		is_gain(interval_low(&samples.gain_page)))
+		set_recommendation(values, &measured, &samples);
 	else
 	{
-		for (; n < lengthof(values); n++)
-			nulls[n] = true;
+		for (int i = COL_WRITE_TEMP_PAGE_COST; i < NUM_COLUMNS; i++)
+			nulls[i] = true;
 	}
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
 													  values, nulls)));

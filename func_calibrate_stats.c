@@ -11,6 +11,19 @@
 
 #include "func.h"
 
+/*
+ * A sample of n values, which the caller sets, in the current memory context.
+ */
+Sample
+tp_sample_make(int n)
+{
+	Sample		sample;
+
+	sample.n = n;
+	sample.values = palloc(n * sizeof(double));
+	return sample;
+}
+
 static int
 compare_doubles(const void *a, const void *b)
 {

@@ -181,7 +181,7 @@ pg_evict_local_buffers(PG_FUNCTION_ARGS)
 	}
 	else
 		result = tp_evict_local_buffers_of_table(tp_temp_table_argument(fcinfo, 0,
-																  MUST_OWN_TABLE));
+																		MUST_OWN_TABLE));
 
 	values[0] = Int32GetDatum(result.evicted);
 	values[1] = Int32GetDatum(result.flushed);
