@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * func.h
- *	  SQL functions: checks of arguments and privileges, statistics.
+ *	  SQL functions: checks of arguments and privileges, statistics of samples.
  *
  *-------------------------------------------------------------------------
  */

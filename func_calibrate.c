@@ -3,27 +3,29 @@
  * func_calibrate.c
  *	  SQL function that measures the constants of the cost model.
  *
- * A flush is paid for what workers gain, so the constants must be on the scale
- * on which the planner sees that gain.  It thinks that workers share all of the
- * CPU cost and none of the reading, and counts a page from memory as dear as
- * one from a disk; the machine may see it otherwise.  So the gain itself is
- * measured, beside what the planner says it is: that of workers over the
- * leader alone, scanning and aggregating a table that is clean and in the
- * leader's pool, without the launch, which has a cost of its own.
+ * A flush pays off if workers gain more time than it takes, so its cost must
+ * be on the scale on which the planner sees that gain.  The planner assumes
+ * that workers share all of the CPU cost and none of the I/O cost, and that a
+ * page in memory is as expensive as one on disk; the machine may differ.  So
+ * the gain itself is measured, and compared with the planner's estimate of it:
+ * the gain of workers over the leader alone, scanning and aggregating a clean
+ * table that is in the leader's pool.  The launch of the workers is left out,
+ * since it has a cost of its own.
  *
- *		unit = time that workers gain / cost that they gain, by the planner
+ *		unit = time gained by workers / cost gained, as the planner estimates
  *		write_temp_page_cost = time to write a page / unit
  *		buffer_scan_cost = time to look at a buffer / unit
  *
- * With these the planner's choice changes where the machine's does.
+ * With these constants the planner switches to workers at the point where they
+ * become faster.
  *
- * Each iteration does all steps, so that a slow second of the machine weighs
- * on all of them, and what is returned are medians over the iterations.
+ * Each iteration does all steps, so that a temporary slowdown of the machine
+ * affects all of them, and the results are medians over the iterations.
  *
  * The invariant: everything happens in a subtransaction that is rolled back on
- * every way out.  That takes back the table, its files and pages, settings,
- * and the session's temporary schema if it had none.  What stays is the pool,
- * and that pages of other tables may have been written or pushed out of it.
+ * every exit.  That undoes the table, its files and pages, settings, and the
+ * session's temporary schema if it had none.  Two things remain: the pool
+ * stays allocated, and pages of other tables may have been written or evicted.
  *
  *-------------------------------------------------------------------------
  */
@@ -56,30 +58,30 @@ PG_FUNCTION_INFO_V1(temp_parallel_calibrate);
 
 #define MIN_PAGES			16
 #define DEFAULT_PAGES		16384	/* if the pool has room for them */
-#define SPARE_BUFFERS		32	/* of the pool, for what others have pinned */
-#define MIN_ITERATIONS		6	/* fewer have no 95 % interval of the median */
+#define SPARE_BUFFERS		32	/* left in the pool for pins of others */
+#define MIN_ITERATIONS		6	/* fewest for a 95 % interval of the median */
 #define MAX_ITERATIONS		1000
 #define WARM_UP_ITERATIONS	2
-#define DESCRIPTORS_TO_SCAN	100000	/* per iteration, the pool several times */
-#define PAD_LENGTH			55	/* bytes that make a row 104 long */
+#define DESCRIPTORS_TO_SCAN	100000	/* per iteration, in repeated scans */
+#define PAD_LENGTH			55	/* makes rows 104 bytes long */
 #define TABLE_COLUMNS		5
 
-/* What is asked for. */
+/* The arguments. */
 typedef struct CalibrationTask
 {
 	int			pages;
 	int			iterations;
 	char	   *tablespace;		/* NULL: where temporary tables go */
-	double		max_cv;
+	double		max_cv;			/* more variation: no recommendation */
 } CalibrationTask;
 
-/* What one iteration has measured: microseconds. */
+/* The measurements of one iteration, in microseconds. */
 typedef struct Iteration
 {
 	double		write_page;
 	double		read_page;
 	double		process_page;	/* by the leader alone */
-	double		gain_page;		/* of that, by workers */
+	double		gain_page;		/* workers save, of that */
 	double		scan_buffer;
 } Iteration;
 
@@ -94,12 +96,12 @@ typedef struct Samples
 	Sample		ratio;			/* write_page / read_page */
 } Samples;
 
-/* All that was measured. */
+/* The result of all iterations. */
 typedef struct Calibration
 {
 	int			pages;
-	double		planned_gain;	/* per page, in the planner's units */
-	double		page_factor;	/* the tablespace's, see flush_cost.c */
+	double		planned_gain;	/* planner cost per page */
+	double		page_factor;	/* see tp_tablespace_factor() */
 	Iteration  *iterations;
 } Calibration;
 
@@ -131,14 +133,14 @@ enum ResultColumn
 	NUM_COLUMNS
 };
 
-/* A table that is written, read and processed, and how. */
+/* A table to measure with, and its queries. */
 typedef struct CalibrationTable
 {
 	Relation	rel;
 	int			pages;
 	SPIPlanPtr	alone;			/* by the leader */
 	SPIPlanPtr	parallel;
-	int			workers;		/* planned for that */
+	int			workers;		/* planned for parallel */
 } CalibrationTable;
 
 /* ----------
@@ -161,7 +163,7 @@ execute_utility(const char *command)
 		elog(ERROR, "could not execute: %s", command);
 }
 
-/* A name that no temporary table of the session has. */
+/* A name that no temporary relation of the session has. */
 static char *
 unused_table_name(void)
 {
@@ -179,7 +181,10 @@ unused_table_name(void)
 	}
 }
 
-/* Make the empty table, and return it opened. */
+/*
+ * Create an empty table, in the default tablespace if that is NULL.  Returns
+ * it opened with AccessShareLock.
+ */
 static Relation
 create_table(const char *name, const char *tablespace)
 {
@@ -188,7 +193,7 @@ create_table(const char *name, const char *tablespace)
 	Oid			toast_namespace;
 
 	initStringInfo(&command);
-	/* without a column that could be toasted, and with all workers there are */
+	/* rows are too short for a TOAST table; as many workers as allowed */
 	appendStringInfo(&command,
 					 "CREATE TEMPORARY TABLE %s (id bigint, class integer,"
 					 " number integer, amount float8, pad char(%d))"
@@ -219,9 +224,10 @@ make_row(TupleDesc tupdesc, int64 i, Datum pad)
 }
 
 /*
- * Fill pages pages.  The rows are frozen, so that a scan looks no transaction
- * up, as it does not in a table whose rows it has seen before.  (Nobody else
- * sees the table, and if it is not rolled back, nor are the rows.)
+ * Fill the table with the given number of pages.  The rows are frozen, so that
+ * a scan looks up no transactions, just as in a table that has been scanned
+ * before.  As for COPY FREEZE, that is safe since the table has been created
+ * in the same subtransaction, which nobody else sees.
  */
 static void
 fill_table(Relation rel, int pages)
@@ -240,7 +246,7 @@ fill_table(Relation rel, int pages)
 		HeapTuple	tuple = make_row(tupdesc, i, pad);
 
 		CHECK_FOR_INTERRUPTS();
-		if (i == 0)				/* they are all of one length */
+		if (i == 0)				/* all rows have the same length */
 			rows = (int64) pages *
 				((BLCKSZ - SizeOfPageHeaderData) /
 				 (MAXALIGN(tuple->t_len) + sizeof(ItemIdData)));
@@ -262,7 +268,10 @@ prepare(const char *query, int cursor_options)
 	return plan;
 }
 
-/* What the planner says that the query costs, and how many workers it gets. */
+/*
+ * Returns the planner's total cost of the query, and sets *workers to the
+ * number of workers planned.
+ */
 static Cost
 planned_cost(SPIPlanPtr query, int *workers)
 {
@@ -277,11 +286,11 @@ planned_cost(SPIPlanPtr query, int *workers)
 	cost = stmt->planTree->total_cost;
 	gathers = tp_statement_gathers(stmt);
 	*workers = gathers == NIL ? 0 : linitial_node(Gather, gathers)->num_workers;
-	ReleaseCachedPlan(plan, NULL);	/* the query is not a saved one */
+	ReleaseCachedPlan(plan, NULL);	/* not saved, so not owned */
 	return cost;
 }
 
-/* Make a table of so many pages and its queries, which are not run yet. */
+/* Make a table with the given number of pages, and prepare its queries. */
 static CalibrationTable
 make_table(const char *tablespace, int pages)
 {
@@ -303,8 +312,8 @@ make_table(const char *tablespace, int pages)
 }
 
 /*
- * What the planner says that workers gain, per page.  Their launch costs
- * nothing here, see measure().
+ * The cost per page that workers save, as the planner estimates it; an error
+ * if they save none.  Launching them costs nothing here, see measure().
  */
 static double
 planned_gain(const CalibrationTable *table)
@@ -338,7 +347,11 @@ microseconds_since(instr_time start)
 	return INSTR_TIME_GET_DOUBLE(now) * 1e6;
 }
 
-/* Read the table from its file, which is in the system's cache. */
+/*
+ * Microseconds per page for reading the table into the pool from its file,
+ * which is in the operating system's cache.  An error if the pool does not
+ * hold all of it then.
+ */
 static double
 measure_read(const CalibrationTable *table)
 {
@@ -362,7 +375,7 @@ measure_read(const CalibrationTable *table)
 	return time / table->pages;
 }
 
-/* Execute one of the queries of a table whose pages are in the pool. */
+/* Microseconds for a query over a table whose pages are in the pool. */
 static double
 measure_query(SPIPlanPtr query)
 {
@@ -380,7 +393,7 @@ measure_query(SPIPlanPtr query)
 	return time;
 }
 
-/* The same with workers, all that are planned. */
+/* The same with workers; an error unless all that are planned are launched. */
 static double
 measure_parallel_query(const CalibrationTable *table)
 {
@@ -398,8 +411,8 @@ measure_parallel_query(const CalibrationTable *table)
 }
 
 /*
- * Look at a pool with nothing to write, as an execution of a parallel plan
- * does: for the second look, and for the flush.  Per buffer.
+ * Microseconds per buffer for scanning a pool with nothing to write, as each
+ * execution of a parallel plan does: for the second look, and for the flush.
  */
 static double
 measure_buffer_scan(const CalibrationTable *table)
@@ -429,7 +442,10 @@ measure_buffer_scan(const CalibrationTable *table)
 	return time / rounds / allocated;
 }
 
-/* Write the table, all of whose pages are in the pool and dirty. */
+/*
+ * Microseconds per page for writing the table, all of whose pages are in the
+ * pool and are made dirty first.
+ */
 static double
 measure_write(const CalibrationTable *table)
 {
@@ -446,8 +462,8 @@ measure_write(const CalibrationTable *table)
 }
 
 /*
- * All of that once.  one_page is a table of which workers read nothing worth
- * mentioning, so that its parallel query takes as long as a launch.
+ * Do one iteration.  one_page is a table with a single page, so that its
+ * parallel query takes hardly longer than the launch of the workers.
  */
 static Iteration
 measure_all(const CalibrationTable *table, const CalibrationTable *one_page)
@@ -467,7 +483,7 @@ measure_all(const CalibrationTable *table, const CalibrationTable *one_page)
 	return result;
 }
 
-/* Say how far it has got, at most every five seconds. */
+/* Report progress, at most every five seconds. */
 static void
 show_progress(int done, int total, TimestampTz start, TimestampTz *last)
 {
@@ -485,7 +501,10 @@ show_progress(int done, int total, TimestampTz start, TimestampTz *last)
 	}
 }
 
-/* All of it, in the subtransaction of the caller. */
+/*
+ * Do all measurements, in the caller's subtransaction.  Fills in *result,
+ * whose iterations are an array that the caller has allocated.
+ */
 static void
 measure(const CalibrationTask *task, Calibration *result)
 {
@@ -500,8 +519,9 @@ measure(const CalibrationTask *task, Calibration *result)
 		elog(ERROR, "could not connect to SPI");
 
 	/*
-	 * The queries are to be the same everywhere, and to run in parallel where
-	 * they may.  What a launch and the flush cost is not part of the gain.
+	 * Make plans independent of the session's settings, and parallel where
+	 * possible.  The costs of the launch and the flush are not part of the
+	 * gain.
 	 */
 	set_locally("search_path", "pg_catalog, pg_temp");
 	set_locally("enable_seqscan", "on");
@@ -512,7 +532,7 @@ measure(const CalibrationTask *task, Calibration *result)
 	set_locally("parallel_setup_cost", "0");
 	set_locally("parallel_tuple_cost", "0");
 
-	/* none of the session's own pages is to be written in timed steps */
+	/* timed steps must not write pages of the session's own tables */
 	(void) tp_flush_all_local_buffers();
 
 	ereport(NOTICE,
@@ -546,8 +566,9 @@ measure(const CalibrationTask *task, Calibration *result)
 }
 
 /*
- * Do that, and take back whatever it has made: after an error too, as the
- * caller's own error handling knows nothing of our subtransaction.
+ * Call measure() in a subtransaction, and roll that back.  An error is
+ * rethrown after the rollback, as the caller's error handling does not know
+ * about the subtransaction.
  */
 static void
 measure_and_roll_back(const CalibrationTask *task, Calibration *result)
@@ -582,7 +603,7 @@ measure_and_roll_back(const CalibrationTask *task, Calibration *result)
  * ----------
  */
 
-/* How many pages the pool has room for. */
+/* The number of pages that the pool has room for. */
 static int
 pages_that_fit(void)
 {
@@ -599,6 +620,7 @@ refuse_null(FunctionCallInfo fcinfo, int argno, const char *name)
 				 errhint("Leave the argument out for its default.")));
 }
 
+/* Get the arguments, or their defaults; an error if they are not valid. */
 static CalibrationTask
 task_of_arguments(FunctionCallInfo fcinfo)
 {
@@ -634,7 +656,7 @@ task_of_arguments(FunctionCallInfo fcinfo)
 	return task;
 }
 
-/* Is the recommendation good for something?  A warning if not. */
+/* Do the measurements vary little enough?  Raises a warning if not. */
 static bool
 is_steady(double write_cv, double gain_cv, double max_cv)
 {
@@ -648,7 +670,10 @@ is_steady(double write_cv, double gain_cv, double max_cv)
 	return false;
 }
 
-/* Do workers gain anything at all?  A warning if not. */
+/*
+ * Do workers save time?  least_gain is the lower bound of what they save.
+ * Raises a warning if not.
+ */
 static bool
 is_gain(double least_gain)
 {
@@ -661,7 +686,7 @@ is_gain(double least_gain)
 	return false;
 }
 
-/* Collect the measurements of n iterations. */
+/* Collect the measurements of n iterations, in the current memory context. */
 static Samples
 collect_samples(const Iteration *iterations, int n)
 {
@@ -708,7 +733,7 @@ interval_high(const Sample *sample)
 	return sample->values[sample->n - 1 - tp_median_interval_start(sample->n)];
 }
 
-/* Microseconds that a unit of the planner's cost is worth. */
+/* Microseconds per unit of planner cost. */
 static double
 planner_unit(const Calibration *measured, const Samples *samples)
 {
@@ -779,6 +804,10 @@ set_recommendation(Datum *values, const Calibration *measured,
  *						   iterations integer default 30,
  *						   tablespace name default null,
  *						   max_cv float8 default 0.25) returns record
+ *
+ * Measure the constants of the cost model, and recommend settings, which are
+ * null after a warning if the measurements vary too much or workers save no
+ * time.
  */
 Datum
 temp_parallel_calibrate(PG_FUNCTION_ARGS)

@@ -1,7 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * func_calibrate_stats.c
- *	  Statistics of what temp_parallel_calibrate() has measured.
+ *	  Statistics of the measurements of temp_parallel_calibrate().
+ *
+ * Order statistics only, so that a few outliers do not count.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,7 +14,8 @@
 #include "func.h"
 
 /*
- * A sample of n values, which the caller sets, in the current memory context.
+ * Returns a sample of n values, which the caller sets and then sorts.
+ * Allocated in the current memory context.
  */
 Sample
 tp_sample_make(int n)
@@ -33,13 +36,16 @@ compare_doubles(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
+/*
+ * Sort the values of sample in ascending order, as all functions below expect.
+ */
 void
 tp_sample_sort(Sample *sample)
 {
 	qsort(sample->values, sample->n, sizeof(double), compare_doubles);
 }
 
-/* Interpolates between neighbours. */
+/* The q quantile, 0 <= q <= 1, by linear interpolation. */
 static double
 quantile(const Sample *sample, double q)
 {
@@ -51,6 +57,9 @@ quantile(const Sample *sample, double q)
 		(position - below) * (sample->values[above] - sample->values[below]);
 }
 
+/*
+ * The median.
+ */
 double
 tp_sample_median(const Sample *sample)
 {
@@ -58,9 +67,9 @@ tp_sample_median(const Sample *sample)
 }
 
 /*
- * The coefficient of variation, from the quartiles: the standard deviation of
- * a normal distribution is its interquartile range by 1.349.  A few outliers,
- * which do not move the median, do not count here either.
+ * The coefficient of variation, estimated from the quartiles: the standard
+ * deviation of a normal distribution is its interquartile range divided by
+ * 1.349.
  */
 double
 tp_sample_variation(const Sample *sample)
@@ -70,10 +79,10 @@ tp_sample_variation(const Sample *sample)
 }
 
 /*
- * Where the 95 % confidence interval of the median begins; it ends as far from
- * the other end.  By order statistics, for which no distribution is assumed:
- * the median lies below the k-th smallest of n values with the probability that
- * fewer than k of n coins show heads.
+ * Index of the value where the 95 % confidence interval of the median of n
+ * values begins; it ends at the same distance from the last value.  By order
+ * statistics: the median lies below the k-th smallest of n values with the
+ * probability that fewer than k of n tossed coins show heads.
  */
 int
 tp_median_interval_start(int n)
@@ -93,7 +102,10 @@ tp_median_interval_start(int n)
 	return k;
 }
 
-/* Three digits are more than a measurement is good for. */
+/*
+ * Round value to three significant digits, which exceeds the precision of the
+ * measurements.
+ */
 double
 tp_rounded_measurement(double value)
 {

@@ -18,7 +18,7 @@ double		tp_buffer_scan_cost = 0.01;
 int			tp_worker_temp_buffers = 1024;
 
 /*
- * Define the settings; called once, when the module is loaded.
+ * Define the settings.  Called once, when the module is loaded.
  */
 void
 tp_define_settings(void)
