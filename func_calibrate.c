@@ -325,9 +325,9 @@ planned_gain(const CalibrationTable *table)
 	if (workers == 0 || parallel >= alone)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the planner sees nothing to gain by parallel workers"),
-				 errdetail("What a flush may cost is measured by what workers gain."),
-				 errhint("Look at \"max_parallel_workers_per_gather\" and the planner's cost settings.")));
+				 errmsg("the planner expects no gain from parallel workers"),
+				 errdetail("The cost of a flush is measured relative to that gain."),
+				 errhint("Check \"max_parallel_workers_per_gather\" and the planner's cost settings.")));
 	return (alone - parallel) / table->pages;
 }
 
@@ -405,8 +405,8 @@ measure_parallel_query(const CalibrationTable *table)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 				 errmsg("could not launch the workers of the measurement"),
-				 errdetail("%d of %d were launched.", launched, table->workers),
-				 errhint("Repeat it while fewer parallel queries run, or raise \"max_parallel_workers\" and \"max_worker_processes\".")));
+				 errdetail("%d of %d workers were launched.", launched, table->workers),
+				 errhint("Repeat the calibration while fewer parallel queries run, or raise \"max_parallel_workers\" and \"max_worker_processes\".")));
 	return time;
 }
 
@@ -650,7 +650,7 @@ task_of_arguments(FunctionCallInfo fcinfo)
 	if (isnan(task.max_cv) || task.max_cv < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 isnan(task.max_cv) ? errmsg("max_cv must be a number") :
+				 isnan(task.max_cv) ? errmsg("max_cv cannot be NaN") :
 				 errmsg("max_cv must not be negative"),
 				 errhint("0.25 stands for 25 percent.")));
 	return task;
@@ -664,9 +664,9 @@ is_steady(double write_cv, double gain_cv, double max_cv)
 		return true;
 	ereport(WARNING,
 			(errmsg("the measurements vary too much to recommend settings"),
-			 errdetail("Coefficient of variation: %.1f %% of writing, %.1f %% of what workers gain, where %.1f %% is allowed.",
+			 errdetail("The coefficient of variation is %.1f %% for writing and %.1f %% for the gain from workers, while %.1f %% is allowed.",
 					   write_cv * 100, gain_cv * 100, max_cv * 100),
-			 errhint("Repeat it while the machine has less else to do, or with more pages; max_cv allows for more.")));
+			 errhint("Repeat the calibration while the machine is less busy, with more pages, or with a larger max_cv.")));
 	return false;
 }
 
@@ -680,9 +680,9 @@ is_gain(double least_gain)
 	if (least_gain > 0)
 		return true;
 	ereport(WARNING,
-			(errmsg("parallel workers save no time on this machine, by these measurements"),
-			 errdetail("No cost of a flush would be right."),
-			 errhint("Repeat it while the machine has less else to do, or with more pages; see whether parallel queries over unlogged tables are faster here than serial ones.")));
+			(errmsg("parallel workers save no time on this machine according to the measurements"),
+			 errdetail("No settings can be recommended."),
+			 errhint("Repeat the calibration while the machine is less busy, or with more pages; check whether parallel queries over unlogged tables are faster than serial ones on this machine.")));
 	return false;
 }
 

@@ -75,7 +75,7 @@ check_access(Relation rel, TempTableAccess access)
 					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 					 errmsg("must be owner of table %s",
 							RelationGetRelationName(rel)),
-					 errhint("Only the owner of a temporary table may change what is buffered of it.")));
+					 errhint("Only the owner of a temporary table may evict its pages or mark them dirty.")));
 	}
 	else
 	{
@@ -118,7 +118,7 @@ tp_temp_table_argument(FunctionCallInfo fcinfo, int argno, TempTableAccess acces
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a table",
 						RelationGetRelationName(rel)),
-				 errhint("Name a temporary table; its indexes and its TOAST table are covered with it.")));
+				 errhint("Name a temporary table; its indexes and its TOAST table are included.")));
 	if (!RelationUsesLocalBuffers(rel))
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),

@@ -112,7 +112,7 @@ evict_file(const char *path, OsCacheEviction *result)
 		errno = error;
 		ereport(ERROR,
 				(errcode_for_file_access(),
-				 errmsg("could not put file \"%s\" out of the system's cache: %m",
+				 errmsg("could not evict file \"%s\" from the operating system's cache: %m",
 						path)));
 	}
 
@@ -151,8 +151,8 @@ evict_files_of_relation(Relation rel, OsCacheEviction *result)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("this system cannot put a file out of its cache"),
-			 errhint("It has no posix_fadvise().")));
+			 errmsg("evicting files from the operating system's cache is not supported on this platform"),
+			 errdetail("This platform has no posix_fadvise().")));
 }
 
 #endif
