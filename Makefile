@@ -16,6 +16,7 @@ OBJS = \
 	exec_worker_relations.o \
 	flush_cost.o \
 	func_calibrate.o \
+	func_calibrate_stats.o \
 	func_checks.o \
 	func_localbuf.o \
 	func_oscache.o \
