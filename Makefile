@@ -16,6 +16,7 @@ OBJS = \
 	exec_worker_relations.o \
 	flush_cost.o \
 	func_calibrate.o \
+	func_calibrate_stats.o \
 	func_checks.o \
 	func_localbuf.o \
 	func_oscache.o \
@@ -84,6 +85,9 @@ endif
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
+
+# The time that each TAP test takes; pg_regress prints its tests' times by itself.
+PROVE_FLAGS = --timer
 
 # The zip for PGXN: what is committed, less what .gitattributes leaves out.
 .PHONY: dist
