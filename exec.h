@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * exec.h
- *	  Execution: the flush node, the leader's run of a statement with one, and
- *	  what a worker does before and while it runs its part.
+ *	  Execution: statements that may launch workers, the flush node, and plans
+ *	  with a flush node in a worker.
  *
  *-------------------------------------------------------------------------
  */
