@@ -107,13 +107,17 @@ temp_flush_create_state(CustomScan *cscan)
 	return (Node *) state;
 }
 
-/* The child's row is this node's row: no copy, no projection. */
+/*
+ * The child's row is this node's row: no copy, no projection.
+ * Replaces ExecCustomScan() of nodeCustom.c.
+ */
 static TupleTableSlot *
 temp_flush_pass_on(PlanState *ps)
 {
 	return ExecProcNode(outerPlanState(ps));
 }
 
+/* Called at the end of ExecInitCustomScan() of nodeCustom.c. */
 static void
 temp_flush_begin(CustomScanState *css, EState *estate, int eflags)
 {
@@ -256,6 +260,7 @@ temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 
 /*
  * In the leader, before each launch of workers: write the tables out.
+ * See ExecGather() of nodeGather.c, ExecGatherMerge() of nodeGatherMerge.c.
  */
 static void
 temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,

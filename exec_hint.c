@@ -12,7 +12,7 @@
 #include "exec.h"
 
 /*
- * Error context callback.  heap_getnext(), with which several functions of contrib
+ * Error context callback.  heap_getnext() of heapam.c, by which contrib may
  * read tables, takes the read-only routine for another access method than heap,
  * and descriptors marked by exec_worker_relations.c look like another session's.
  * Say what to do about these errors.

@@ -110,7 +110,7 @@ tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 
 	Assert(queryDesc->plannedstmt->parallelModeNeeded);
 
-	/* ExecutePlan() does not enter parallel mode for a part of the rows */
+	/* as ExecutePlan() of execMain.c: no parallel mode for part of the rows */
 	if (count != 0 || queryDesc->already_executed)
 	{
 		run_executor(next, EXECUTOR_RUN_PASS);

@@ -38,7 +38,7 @@ parallel_divisor(int workers)
 	return divisor;
 }
 
-/* What reading a sequentially scanned table costs, whoever reads it. */
+/* The disk cost of cost_seqscan() of costsize.c, the same for every reader. */
 static Cost
 seqscan_disk_cost(Plan *plan, PlannedStmt *stmt)
 {
@@ -57,7 +57,8 @@ seqscan_disk_cost(Plan *plan, PlannedStmt *stmt)
  * What plan, whose rows the workers share, costs if one process does it all.
  * The planner has divided the CPU cost of each node by divisor, so each node's
  * own part is multiplied again; a child that every process runs as a whole, and
- * a table read from disk, cost what they cost.  Errs on the high side where a
+ * a table read from disk, cost what they cost (see cost_seqscan() and
+ * initial_cost_hashjoin() of costsize.c).  Errs on the high side where a
  * node's disk and CPU cost cannot be told apart.
  */
 static Cost

@@ -99,6 +99,7 @@ is_temp_toast_pointer(Datum value, Oid *toastrelid)
 /*
  * Is there a row of the value in its TOAST table, dead or alive?  If not, the
  * value's own table has been emptied since the pointer was fetched.
+ * As toastrel_valueid_exists() of toast_internals.c, without a lock.
  */
 static bool
 toast_value_exists(struct varatt_external *pointer)
@@ -182,7 +183,10 @@ inline_param_value(InlineParams *params, InlineParam *param, Datum value)
 	return param->value;
 }
 
-/* paramFetch of the list that the executor sees. */
+/*
+ * paramFetch of the list that the executor sees: SerializeParamList() of
+ * params.c and ExecEvalParamExtern() of execExprInterp.c call it.
+ */
 static ParamExternData *
 fetch_inline_param(ParamListInfo list, int paramid, bool speculative,
 				   ParamExternData *workspace)
@@ -349,7 +353,7 @@ exec_inline_output(PlanState *ps)
 /*
  * Have the InitPlans of estate that set params, the initParam of a Gather, return
  * values without TOAST pointers into temporary tables.  That serves each launch
- * of workers, and each Gather.
+ * of workers, and each Gather.  See ExecSetParamPlan() of nodeSubplan.c.
  */
 static void
 inline_initplan_outputs(EState *estate, Bitmapset *params)
@@ -440,7 +444,10 @@ tp_check_sent_values(QueryDesc *queryDesc)
 							 external->params[i].ptype);
 	}
 
-	/* those that were not sent are zero, or are set by an InitPlan later on */
+	/*
+	 * Those that RestoreParamExecParams() of execParallel.c has not set are
+	 * zero, or are set by an InitPlan later on.
+	 */
 	foreach(lc, types)
 	{
 		ParamExecData *data = &queryDesc->estate->es_param_exec_vals[param++];

@@ -27,7 +27,8 @@ static FlushShared *shared = NULL;
 
 /*
  * Is queryDesc what the leader has sent?  A statement that a function runs in the
- * worker has another destination.
+ * worker has another destination than ExecParallelGetReceiver() of
+ * execParallel.c gives it.
  */
 static bool
 is_sent_by_leader(QueryDesc *queryDesc)
@@ -38,7 +39,8 @@ is_sent_by_leader(QueryDesc *queryDesc)
 /*
  * A worker is sent every subplan of the statement that is parallel safe, and
  * initializes them all, also those that only the leader runs.  Remove these, as
- * the server does with unsafe ones: the tables that they read are not flushed,
+ * ExecSerializePlan() of execParallel.c does with unsafe ones:
+ * the tables that they read are not flushed,
  * and some index access methods read a page of the index when a scan is
  * initialized.  stmt is the worker's own copy.
  *
@@ -116,6 +118,7 @@ tp_worker_attach(FlushShared *from_leader)
 
 /*
  * Run the executor in a worker; next is the hook of another module, or NULL.
+ * The bound of rows is set as by ParallelQueryMain() of execParallel.c.
  *
  * When workers are launched again, ExecParallelReinitialize() leaves their tuple
  * bound at that of the first launch.  With another LIMIT or OFFSET a worker then

@@ -43,7 +43,7 @@ give_number_back(void *arg)
 /* temp_buffers, as the leader has it */
 static int	session_temp_buffers;
 
-/* As check_temp_buffers(): the session has used temporary tables. */
+/* As check_temp_buffers() of localbuf.c (15: guc.c), once there is a pool. */
 static bool
 check_session_temp_buffers(int *newval, void **extra, GucSource source)
 {
@@ -93,7 +93,7 @@ tp_worker_open_local_buffers(Relation rel, int pins)
 	error_context_stack = &context;
 	PG_TRY();
 	{
-		ParallelWorkerNumber = -1;	/* what InitLocalBuffers() looks at */
+		ParallelWorkerNumber = -1;	/* for InitLocalBuffers() of localbuf.c */
 		(void) PrefetchBuffer(rel, MAIN_FORKNUM, 0);
 	}
 	PG_FINALLY();

@@ -32,7 +32,7 @@ is_temp_storage(RangeTblEntry *rte)
 static void
 refuse(void)
 {
-	/* message and SQLSTATE of InitLocalBuffers() */
+	/* message and SQLSTATE of InitLocalBuffers() of localbuf.c */
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 			 errmsg("cannot access temporary tables during a parallel operation")));
@@ -88,7 +88,9 @@ tp_worker_refuse_query(Query *query)
 
 /*
  * The same for a utility command.  COPY TO reads a table without planning
- * anything; the others that may run in parallel mode read tables by statements of
+ * anything; the others that may run in parallel mode (for which see
+ * ClassifyUtilityCommandAsReadOnly() of utility.c)
+ * read tables by statements of
  * their own, or not at all.
  */
 void

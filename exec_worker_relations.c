@@ -48,7 +48,8 @@ static List *refused = NIL;
 
 /*
  * Mark relation relid, and hold it open.  Returns the descriptor, or NULL if there
- * is no such relation, or it has no storage.
+ * is no such relation, or it has no storage.  ReadBufferExtended() and
+ * PrefetchBuffer() of bufmgr.c, and read_stream.c, refuse what is marked.
  */
 static Relation
 refuse_relation(Oid relid)

@@ -30,7 +30,8 @@
 
 /*
  * For functions that look at the caller's pool: not in a worker, whose pool is
- * another one.  Message and SQLSTATE are those of InitLocalBuffers().
+ * another one.  Message and SQLSTATE are those of InitLocalBuffers() of
+ * localbuf.c.
  */
 void
 tp_refuse_in_worker(void)
@@ -50,7 +51,7 @@ tp_refuse_in_worker(void)
 void
 tp_refuse_while_workers_read(const char *function)
 {
-	/* message and SQLSTATE are those of PreventCommandIfParallelMode() */
+	/* message and SQLSTATE of PreventCommandIfParallelMode() of utility.c */
 	if (IsInParallelMode())
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),

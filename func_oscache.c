@@ -124,7 +124,10 @@ evict_file(const char *path, OsCacheEviction *result)
 	return true;
 }
 
-/* Do it for all files of rel: every segment of every fork. */
+/*
+ * Do it for all files of rel: every segment of every fork, with the names that
+ * _mdfd_segpath() of md.c gives them.
+ */
 static void
 evict_files_of_relation(Relation rel, OsCacheEviction *result)
 {

@@ -75,6 +75,7 @@ may_see_pages(const RelFileLocator *locator, HTAB *relations)
  * One row per buffer of the pool; of one that holds no page, only the number,
  * and of one with a page that the caller may not see, nothing that identifies
  * the page.  No row before the session's first use of a temporary table.
+ * As pg_buffercache_pages() of contrib's pg_buffercache_pages.c.
  */
 Datum
 pg_local_buffers_pages(PG_FUNCTION_ARGS)
@@ -132,6 +133,7 @@ pg_local_buffers_pages(PG_FUNCTION_ARGS)
  *
  * The numbers of buffers that hold a page, do not, are dirty, are pinned and
  * have storage; and the mean usage count of those that hold a page.
+ * As pg_buffercache_summary() of contrib's pg_buffercache_pages.c.
  */
 Datum
 pg_local_buffers_summary(PG_FUNCTION_ARGS)

@@ -108,7 +108,7 @@ tp_discard_dropped_relations(void)
 		if (hash_search(relations, &count->locator, HASH_FIND, NULL) != NULL)
 			continue;
 
-		/* closes the file first, so that an open one which is gone is noticed */
+		/* mdexists() of md.c closes it first, to notice that it is gone */
 		if (smgrexists(smgropen(count->locator, TempFilesOwner()), MAIN_FORKNUM))
 			continue;
 

@@ -48,7 +48,8 @@ set_tag_valid(int i, bool valid)
 
 /*
  * Drop the pages of relations, nlocators of them in ascending order, that are
- * clean and unpinned.  Counts them, and those that stay.
+ * clean and unpinned.  Counts them, and those that stay.  The flags are those
+ * that DropRelationAllLocalBuffers() of localbuf.c looks at.
  */
 static void
 drop_clean_pages(const RelFileLocator *locators, int nlocators,

@@ -41,7 +41,7 @@
 /*
  * Open relation relid, a table that is locked or what hangs on one, without
  * taking a lock; to be closed by RelationClose().  An error if there is no such
- * relation.
+ * relation.  As relation_open() of relation.c, without its assertion.
  */
 Relation
 tp_relation_open(Oid relid)

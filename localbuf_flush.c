@@ -48,7 +48,7 @@ compare_buffers(const void *a, const void *b)
 /*
  * Does the page of next lie just behind that of prev, in the same file?  A
  * fork has a file for every RELSEG_SIZE blocks, and from 18 on a write must not
- * cross from one to the next.
+ * cross from one to the next: see mdwritev() of md.c.
  */
 static bool
 follows(BufferDesc *prev, BufferDesc *next)
@@ -74,7 +74,8 @@ is_one_of(RelFileLocator locator, const RelFileLocator *locators, int nlocators)
 /*
  * Write nbuffers dirty local buffers with consecutive blocks of one file, and
  * mark them clean.  Their rows get hints first if set_hints; known is what has been
- * found out about transactions.
+ * found out about transactions.  As FlushLocalBuffer() of localbuf.c (17:
+ * GetLocalVictimBuffer(), 15: LocalBufferAlloc()).
  */
 static void
 write_batch(const int *buffers, int nbuffers, bool set_hints, KnownXids *known)

@@ -43,7 +43,10 @@ make_hash(const char *name, Size keysize, Size entrysize)
 	return hash_create(name, 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
-/* Note the relation that form describes, if it has storage. */
+/*
+ * Note the relation that form describes, if it has storage.
+ * Its locator is that of RelationInitPhysicalAddr() of relcache.c.
+ */
 static void
 add_relation(HTAB *relations, HTAB *toast_owners, Form_pg_class form)
 {
@@ -94,6 +97,7 @@ set_table(TempRelation *relation, HTAB *toast_owners)
 /*
  * All relations with storage that are temporary and this session's: a hash of
  * TempRelation by RelFileLocator, in the current memory context.
+ * See RelidByRelfilenumber() of relfilenumbermap.c (15: RelidByRelfilenode()).
  */
 HTAB *
 tp_session_temp_relations(void)

@@ -48,8 +48,8 @@ make_counts(void)
  * takes no lock and raises nothing but out of memory.
  *
  * A buffer gets its storage when it is first used, and buffers are first used
- * in the order of their numbers (see GetLocalVictimBuffer()), so the walk ends
- * at the first one without.
+ * in the order of their numbers (see GetLocalVictimBuffer() of localbuf.c; 15:
+ * LocalBufferAlloc()), so the walk ends at the first one without.
  */
 LocalBufStats *
 tp_localbuf_stats_collect(void)
@@ -155,7 +155,8 @@ tp_localbuf_stats_relation(LocalBufStats *stats, Relation rel)
 /*
  * Is buffer i of the pool pinned?  By this session's code, which core counts
  * in LocalRefCount, or by a read that is under way (from 18 on), which it
- * counts in the state word alone.
+ * counts in the state word alone.  As InvalidateLocalBuffer() of localbuf.c
+ * (before 18: DropRelationAllLocalBuffers()).
  */
 bool
 tp_local_buffer_is_pinned(int i)

@@ -82,7 +82,7 @@ drop_hints(Buffer buffer, bool may_be_dropped)
 	state &= ~((BufferState) (BM_DIRTY | BM_JUST_DIRTIED));
 	LocalBufferStateWrite(desc, state);
 
-	/* MarkLocalBufferDirty() counted it, for EXPLAIN (BUFFERS) */
+	/* MarkLocalBufferDirty() of localbuf.c counted it for EXPLAIN (BUFFERS) */
 	pgBufferUsage.local_blks_dirtied--;
 	tp_session_stats.hints_dropped++;
 }
@@ -94,8 +94,9 @@ drop_hints(Buffer buffer, bool may_be_dropped)
 
 /*
  * Note the visible tuples of the scan's current page, rs_cbuf, in
- * rs_vistuples.  What heap_prepare_pagescan() does, less pruning and less
- * what serializable transactions want of permanent tables.
+ * rs_vistuples.  What heap_prepare_pagescan() of heapam.c does (15:
+ * heapgetpage()), less pruning and less what serializable transactions want of
+ * permanent tables.
  */
 static void
 collect_visible_tuples(HeapScanDesc scan)
@@ -144,7 +145,7 @@ collect_visible_tuples(HeapScanDesc scan)
 
 /*
  * The block to read first, or InvalidBlockNumber: the choice that
- * heapgettup_pagemode() makes.
+ * heapgettup_pagemode() of heapam.c makes (15).
  */
 static BlockNumber
 first_block(HeapScanDesc scan, ScanDirection dir)
@@ -179,7 +180,8 @@ first_block(HeapScanDesc scan, ScanDirection dir)
 }
 
 /*
- * The block to read after rs_cblock, or InvalidBlockNumber at the end.
+ * The block to read after rs_cblock, or InvalidBlockNumber at the end, as in
+ * heapgettup_pagemode() of heapam.c (15).
  */
 static BlockNumber
 following_block(HeapScanDesc scan, ScanDirection dir)
@@ -216,7 +218,8 @@ following_block(HeapScanDesc scan, ScanDirection dir)
 
 /*
  * Pin the scan's next page as rs_cbuf and rs_cblock.  False at the end of the
- * scan, with nothing pinned.
+ * scan, with nothing pinned.  As heap_fetch_next_buffer() of heapam.c (15:
+ * heapgetpage()).
  */
 static bool
 pin_next_page(HeapScanDesc scan, ScanDirection dir)
@@ -259,7 +262,8 @@ pin_next_page(HeapScanDesc scan, ScanDirection dir)
 }
 
 /*
- * Make rs_ctup the scan's next visible tuple, as heapgettup_pagemode() does.
+ * Make rs_ctup the scan's next visible tuple, as heapgettup_pagemode() of
+ * heapam.c does.
  * At the end t_data is NULL and nothing is pinned.
  */
 static void
@@ -310,6 +314,7 @@ fetch_next_tuple(HeapScanDesc scan, ScanDirection dir)
 	scan->rs_inited = false;
 }
 
+/* As heap_getnextslot() of heapam.c. */
 static bool
 readonly_getnextslot(TableScanDesc sscan, ScanDirection dir,
 					 TupleTableSlot *slot)
@@ -330,6 +335,7 @@ readonly_getnextslot(TableScanDesc sscan, ScanDirection dir,
 	return true;
 }
 
+/* As heap_getnextslot_tidrange() of heapam.c. */
 static bool
 readonly_getnextslot_tidrange(TableScanDesc sscan, ScanDirection dir,
 							  TupleTableSlot *slot)
@@ -364,6 +370,7 @@ readonly_getnextslot_tidrange(TableScanDesc sscan, ScanDirection dir,
 	return false;
 }
 
+/* As heapam_scan_sample_next_block() of heapam_handler.c. */
 static bool
 readonly_sample_next_block(TableScanDesc sscan, SampleScanState *scanstate)
 {
@@ -411,8 +418,9 @@ readonly_sample_next_block(TableScanDesc sscan, SampleScanState *scanstate)
 }
 
 /*
- * Without page-at-a-time mode heap tests visibility here, on the page that
- * scan_sample_next_block has pinned.
+ * Without page-at-a-time mode heapam_scan_sample_next_tuple() of
+ * heapam_handler.c tests visibility, on the page that scan_sample_next_block
+ * has pinned.
  */
 static bool
 readonly_sample_next_tuple(TableScanDesc sscan, SampleScanState *scanstate,
@@ -435,7 +443,7 @@ readonly_sample_next_tuple(TableScanDesc sscan, SampleScanState *scanstate,
 
 /*
  * Pin the next block of the bitmap and note its visible tuples.  False when
- * the bitmap is exhausted.
+ * the bitmap is exhausted.  As BitmapHeapScanNextBlock() of heapam_handler.c.
  */
 static bool
 bitmap_next_block(HeapScanDesc scan, bool *recheck,
@@ -496,7 +504,7 @@ bitmap_next_block(HeapScanDesc scan, bool *recheck,
 
 /*
  * Once the current page has a tuple left, heap's own callback only returns
- * it.
+ * it: heapam_scan_bitmap_next_tuple() of heapam_handler.c.
  */
 static bool
 readonly_bitmap_next_tuple(TableScanDesc sscan, TupleTableSlot *slot,
@@ -532,7 +540,7 @@ readonly_bitmap_next_block(TableScanDesc sscan, TBMIterateResult *tbmres)
 	bool		droppable;
 	bool		found;
 
-	/* no page will be read: see heapam_scan_bitmap_next_block() */
+	/* reads no page: heapam_scan_bitmap_next_block() of heapam_handler.c */
 	if (!IsInParallelMode() ||
 		(!IsolationIsSerializable() && tbmres->blockno >= scan->rs_nblocks))
 		return heap->scan_bitmap_next_block(sscan, tbmres);
@@ -562,8 +570,9 @@ readonly_bitmap_next_block(TableScanDesc sscan, TBMIterateResult *tbmres)
  */
 
 /*
- * Pinning the page as xs_cbuf beforehand shows its flag; heap then takes it
- * for the page of the last call, and neither pins nor prunes it again.
+ * Pinning the page as xs_cbuf beforehand shows its flag;
+ * heapam_index_fetch_tuple() of heapam_handler.c then takes it for the page of
+ * the last call, and neither pins nor prunes it again.
  *
  * Never reports all_dead: the index would set its own hint, on a page of its
  * own that nobody cleans.
@@ -593,6 +602,7 @@ readonly_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid,
 	return found;
 }
 
+/* Calls heapam_fetch_row_version() of heapam_handler.c. */
 static bool
 readonly_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 						   TupleTableSlot *slot)
@@ -622,7 +632,8 @@ readonly_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
  * far, and heap_update() and heap_delete() refuse by themselves.  This refuses
  * the rest: a row that SELECT FOR UPDATE in a function locks, or that a C
  * function inserts, while workers read the file.  (A speculative insertion has
- * an INSERT ON CONFLICT around it.)
+ * an INSERT ON CONFLICT around it.)  In a worker, heap_prepare_insert() of
+ * heapam.c refuses, too.
  */
 static void
 refuse_write(Relation rel)

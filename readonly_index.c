@@ -63,7 +63,10 @@ marking_am(Relation index)
 	return NULL;
 }
 
-/* Forget the entries that scan was going to mark. */
+/*
+ * Forget the entries that scan was going to mark: by _bt_killitems() of
+ * nbtutils.c, _hash_kill_items() of hashutil.c, gistkillitems() of gistget.c.
+ */
 static void
 forget_marks(IndexScanDesc scan)
 {
@@ -81,6 +84,11 @@ forget_marks(IndexScanDesc scan)
 	}
 }
 
+/*
+ * The callbacks that may mark entries: btgettuple() and others of nbtree.c,
+ * hashgettuple() and others of hash.c, gistgettuple() of gistget.c, and
+ * gistrescan() and gistendscan() of gistscan.c.
+ */
 static bool
 readonly_gettuple(IndexScanDesc scan, ScanDirection direction)
 {
