@@ -1,6 +1,6 @@
-# temp_parallel: built with PGXS, so the server's headers (on Debian the
-# package postgresql-server-dev-NN) have to be there. Another server than the
-# first one in PATH: make PG_CONFIG=/path/to/pg_config
+# temp_parallel is built with PGXS, which needs the server's headers (on Debian,
+# the package postgresql-server-dev-NN). For a server other than the first one in
+# PATH: make PG_CONFIG=/path/to/pg_config
 
 MODULE_big = temp_parallel
 OBJS = \
@@ -16,6 +16,7 @@ OBJS = \
 	exec_worker_relations.o \
 	flush_cost.o \
 	func_calibrate.o \
+	func_calibrate_stats.o \
 	func_checks.o \
 	func_localbuf.o \
 	func_oscache.o \
@@ -47,9 +48,9 @@ EXTENSION = temp_parallel
 DATA = temp_parallel--1.0.sql
 PGFILEDESC = "temp_parallel - parallel query over temporary tables"
 
-# Every sql/NAME.sql is a regression test; sorted, so that the order does not
-# depend on the file system. The test database has the C locale whatever the
-# server's own is, so that the sort order is the same on every server.
+# Every sql/NAME.sql is a regression test; sorted, so that their order does not
+# depend on the file system. The test database has the C locale, so that sort
+# order is the same on every server.
 REGRESS = $(sort $(patsubst sql/%.sql,%,$(wildcard sql/*.sql)))
 REGRESS_OPTS = --no-locale --encoding=UTF8
 
@@ -57,31 +58,36 @@ REGRESS_OPTS = --no-locale --encoding=UTF8
 ISOLATION = $(sort $(patsubst specs/%.spec,%,$(wildcard specs/*.spec)))
 ISOLATION_OPTS = --no-locale --encoding=UTF8 --load-extension=temp_parallel
 
-# t/*.pl start servers of their own, for what needs a restart or a crash.
+# t/*.pl start their own servers, for what needs a restart or a crash.
 TAP_TESTS = 1
 
-# Packagers run these. The TPC-H test needs a data generator from the network,
-# and the one of torn pages builds the module twice more; script/test runs them.
+# The TAP tests that packagers run. Two are left to script/test: the TPC-H test
+# needs a data generator from the network, and the test of torn pages builds the
+# module twice more.
 PROVE_TESTS ?= $(filter-out t/030_tpch.pl t/045_torn_pages.pl,$(wildcard t/*.pl))
 
-# make WERROR=1, for developers and CI: a new compiler's new warning must not
-# keep a user from building. The exceptions are what the server's own headers
-# and style need.
+# The release, of which META.json has the number.
+DISTVERSION := $(shell sed -n 's/^   "version": "\(.*\)",$$/\1/p' $(dir $(firstword $(MAKEFILE_LIST)))META.json)
+PG_CPPFLAGS += -DTP_VERSION='"$(DISTVERSION)"'
+
+# make WERROR=1 is for developers and CI: a new compiler's warnings must not keep
+# users from building. The server's own headers and style need the exceptions.
 ifneq ($(WERROR),)
 PG_CFLAGS += -Wall -Wextra -Werror \
 	-Wno-unused-parameter \
 	-Wno-sign-compare \
 	-Wno-missing-field-initializers \
-	-Wno-cast-function-type \
-	-Wno-clobbered
+	-Wno-cast-function-type
 endif
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
+# The time that each TAP test takes; pg_regress prints its tests' times by itself.
+PROVE_FLAGS = --timer
+
 # The zip for PGXN: what is committed, less what .gitattributes leaves out.
-DISTVERSION = $(shell sed -n 's/^   "version": "\(.*\)",$$/\1/p' META.json)
 .PHONY: dist
 dist:
 	git archive --format=zip --prefix=temp_parallel-$(DISTVERSION)/ \

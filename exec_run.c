@@ -72,16 +72,19 @@ run_in_phase(MemoryContext context, List *flush_nodes,
 
 /*
  * Run the executor without parallel mode.  ExecutePlan() decides by the statement
- * in queryDesc, which may be a cached one, so that it gets a copy to look at.
+ * in queryDesc, which may be a cached one, so that it gets a copy to look at, in
+ * context.
  */
 static void
-run_without_workers(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+run_without_workers(MemoryContext context, ExecutorRun_hook_type next,
+					EXECUTOR_RUN_ARGS)
 {
 	PlannedStmt *stmt = queryDesc->plannedstmt;
-	PlannedStmt copy = *stmt;
+	PlannedStmt *copy = MemoryContextAlloc(context, sizeof(PlannedStmt));
 
-	copy.parallelModeNeeded = false;
-	queryDesc->plannedstmt = &copy;
+	*copy = *stmt;
+	copy->parallelModeNeeded = false;
+	queryDesc->plannedstmt = copy;
 	PG_TRY();
 	{
 		run_executor(next, EXECUTOR_RUN_PASS);
@@ -130,7 +133,7 @@ tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	if (alone)
 	{
 		tp_skip_flush_nodes(flush_nodes);
-		run_without_workers(next, EXECUTOR_RUN_PASS);
+		run_without_workers(context, next, EXECUTOR_RUN_PASS);
 	}
 	else if (flush_nodes != NIL)
 		run_in_phase(context, flush_nodes, next, EXECUTOR_RUN_PASS);

@@ -6,14 +6,15 @@
  *		flush_cost = write_temp_page_cost * dirtied
  *				   + buffer_scan_cost * allocated
  *
- * in units of the planner, where reading a page in sequence costs
- * seq_page_cost, 1 by default.  A page in a tablespace with a seq_page_cost of
- * its own costs write_temp_page_cost in the proportion of that to the
- * server's.  The flush looks at every buffer that has storage, whoever's page
- * it holds, so allocated is the whole pool's number.
+ * in planner cost units, in which reading a page sequentially costs
+ * seq_page_cost, 1 by default.  For a page in a tablespace with a
+ * seq_page_cost of its own, write_temp_page_cost is multiplied by the ratio of
+ * that to the general seq_page_cost.  The flush looks at every buffer that has
+ * storage, whichever relation's page it holds, so allocated is the number for
+ * the whole pool.
  *
- * The formula is that of "Inventing A Cost Model for PostgreSQL Local
- * Buffers Flush", January 2026.
+ * The formula is that of "Inventing A Cost Model for PostgreSQL Local Buffers
+ * Flush", January 2026.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,8 +26,8 @@
 #include "localbuf.h"
 
 /*
- * How much dearer a page of rel is than one in a tablespace that says
- * nothing.
+ * Returns the factor by which a page of rel is more expensive than one in a
+ * tablespace without a seq_page_cost of its own; 1 if seq_page_cost is 0.
  */
 double
 tp_tablespace_factor(Relation rel)
@@ -40,7 +41,7 @@ tp_tablespace_factor(Relation rel)
 	return spc_seq_page_cost / seq_page_cost;
 }
 
-/* Add the writes of relations, a List of Relation, to cost. */
+/* Add the writes of relations, a List of Relation, to *cost. */
 static void
 add_writes(FlushCost *cost, LocalBufStats *stats, List *relations)
 {
@@ -60,9 +61,9 @@ add_writes(FlushCost *cost, LocalBufStats *stats, List *relations)
 }
 
 /*
- * What a flush of the tables relids, a List of Oid without duplicates, would
- * cost by stats, with those of their indexes that are in indexes.  The tables are
- * locked.
+ * The cost of a flush of the tables relids, a List of Oid without duplicates,
+ * with their TOAST tables and those of their indexes that are in indexes, by
+ * the counts in stats.  The tables are locked.  No tables cost nothing.
  */
 FlushCost
 tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
@@ -86,7 +87,8 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 }
 
 /*
- * What a flush of the whole pool would cost, whoever's pages it holds.
+ * The cost of a flush of the whole pool by the counts in stats, whatever
+ * relations and tablespaces its pages belong to.
  */
 FlushCost
 tp_flush_cost_of_pool(LocalBufStats *stats)

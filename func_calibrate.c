@@ -3,27 +3,29 @@
  * func_calibrate.c
  *	  SQL function that measures the constants of the cost model.
  *
- * A flush is paid for what workers gain, so the constants must be on the scale
- * on which the planner sees that gain.  It thinks that workers share all of the
- * CPU cost and none of the reading, and counts a page from memory as dear as
- * one from a disk; the machine may see it otherwise.  So the gain itself is
- * measured, beside what the planner says it is: that of workers over the
- * leader alone, scanning and aggregating a table that is clean and in the
- * leader's pool, without the launch, which has a cost of its own.
+ * A flush pays off if workers gain more time than it takes, so its cost must
+ * be on the scale on which the planner sees that gain.  The planner assumes
+ * that workers share all of the CPU cost and none of the I/O cost, and that a
+ * page in memory is as expensive as one on disk; the machine may differ.  So
+ * the gain itself is measured, and compared with the planner's estimate of it:
+ * the gain of workers over the leader alone, scanning and aggregating a clean
+ * table that is in the leader's pool.  The launch of the workers is left out,
+ * since it has a cost of its own.
  *
- *		unit = time that workers gain / cost that they gain, by the planner
+ *		unit = time gained by workers / cost gained, as the planner estimates
  *		write_temp_page_cost = time to write a page / unit
  *		buffer_scan_cost = time to look at a buffer / unit
  *
- * With these the planner's choice changes where the machine's does.
+ * With these constants the planner switches to workers at the point where they
+ * become faster.
  *
- * Each iteration does all steps, so that a slow second of the machine weighs
- * on all of them, and what is returned are medians over the iterations.
+ * Each iteration does all steps, so that a temporary slowdown of the machine
+ * affects all of them, and the results are medians over the iterations.
  *
  * The invariant: everything happens in a subtransaction that is rolled back on
- * every way out.  That takes back the table, its files and pages, settings,
- * and the session's temporary schema if it had none.  What stays is the pool,
- * and that pages of other tables may have been written or pushed out of it.
+ * every exit.  That undoes the table, its files and pages, settings, and the
+ * session's temporary schema if it had none.  Two things remain: the pool
+ * stays allocated, and pages of other tables may have been written or evicted.
  *
  *-------------------------------------------------------------------------
  */
@@ -56,50 +58,89 @@ PG_FUNCTION_INFO_V1(temp_parallel_calibrate);
 
 #define MIN_PAGES			16
 #define DEFAULT_PAGES		16384	/* if the pool has room for them */
-#define SPARE_BUFFERS		32	/* of the pool, for what others have pinned */
-#define MIN_ITERATIONS		6	/* fewer have no 95 % interval of the median */
+#define SPARE_BUFFERS		32	/* left in the pool for pins of others */
+#define MIN_ITERATIONS		6	/* fewest for a 95 % interval of the median */
 #define MAX_ITERATIONS		1000
 #define WARM_UP_ITERATIONS	2
-#define DESCRIPTORS_TO_SCAN	100000	/* per iteration, the pool several times */
-#define PAD_LENGTH			55	/* bytes that make a row 104 long */
+#define DESCRIPTORS_TO_SCAN	100000	/* per iteration, in repeated scans */
+#define PAD_LENGTH			55	/* makes rows 104 bytes long */
 #define TABLE_COLUMNS		5
 
-/* What is asked for. */
+/* The arguments. */
 typedef struct CalibrationTask
 {
 	int			pages;
 	int			iterations;
 	char	   *tablespace;		/* NULL: where temporary tables go */
-	double		max_cv;
+	double		max_cv;			/* more variation: no recommendation */
 } CalibrationTask;
 
-/* What one iteration has measured: microseconds. */
+/* The measurements of one iteration, in microseconds. */
 typedef struct Iteration
 {
 	double		write_page;
 	double		read_page;
 	double		process_page;	/* by the leader alone */
-	double		gain_page;		/* of that, by workers */
+	double		gain_page;		/* workers save, of that */
 	double		scan_buffer;
 } Iteration;
 
-/* All that was measured. */
+/* The measurements of all iterations. */
+typedef struct Samples
+{
+	Sample		write_page;
+	Sample		read_page;
+	Sample		process_page;
+	Sample		gain_page;
+	Sample		scan_buffer;
+	Sample		ratio;			/* write_page / read_page */
+} Samples;
+
+/* The result of all iterations. */
 typedef struct Calibration
 {
 	int			pages;
-	double		planned_gain;	/* per page, in the planner's units */
-	double		page_factor;	/* the tablespace's, see flush_cost.c */
+	double		planned_gain;	/* planner cost per page */
+	double		page_factor;	/* see tp_tablespace_factor() */
 	Iteration  *iterations;
 } Calibration;
 
-/* A table that is written, read and processed, and how. */
+/* The columns of the result. */
+enum ResultColumn
+{
+	COL_MEASURED_PAGES,
+	COL_MEASURED_ITERATIONS,
+	COL_WRITE_PAGE_US,
+	COL_READ_PAGE_US,
+	COL_SCAN_BUFFER_US,
+	COL_PROCESS_PAGE_US,
+	COL_GAIN_PAGE_US,
+	COL_GAIN_LOW,
+	COL_GAIN_HIGH,
+	COL_WRITE_READ_RATIO,
+	COL_RATIO_LOW,
+	COL_RATIO_HIGH,
+	COL_WRITE_CV,
+	COL_GAIN_CV,
+	COL_PLANNER_UNIT_US,
+
+	/* null if the measurements are not good enough to recommend settings */
+	COL_WRITE_TEMP_PAGE_COST,
+	COL_BUFFER_SCAN_COST,
+	COL_SET_COMMANDS,
+	COL_ALTER_SYSTEM_COMMANDS,
+
+	NUM_COLUMNS
+};
+
+/* A table to measure with, and its queries. */
 typedef struct CalibrationTable
 {
 	Relation	rel;
 	int			pages;
 	SPIPlanPtr	alone;			/* by the leader */
 	SPIPlanPtr	parallel;
-	int			workers;		/* planned for that */
+	int			workers;		/* planned for parallel */
 } CalibrationTable;
 
 /* ----------
@@ -122,7 +163,7 @@ execute_utility(const char *command)
 		elog(ERROR, "could not execute: %s", command);
 }
 
-/* A name that no temporary table of the session has. */
+/* A name that no temporary relation of the session has. */
 static char *
 unused_table_name(void)
 {
@@ -140,7 +181,10 @@ unused_table_name(void)
 	}
 }
 
-/* Make the empty table, and return it opened. */
+/*
+ * Create an empty table, in the default tablespace if that is NULL.  Returns
+ * it opened with AccessShareLock.
+ */
 static Relation
 create_table(const char *name, const char *tablespace)
 {
@@ -149,7 +193,7 @@ create_table(const char *name, const char *tablespace)
 	Oid			toast_namespace;
 
 	initStringInfo(&command);
-	/* without a column that could be toasted, and with all workers there are */
+	/* rows are too short for a TOAST table; as many workers as allowed */
 	appendStringInfo(&command,
 					 "CREATE TEMPORARY TABLE %s (id bigint, class integer,"
 					 " number integer, amount float8, pad char(%d))"
@@ -180,9 +224,10 @@ make_row(TupleDesc tupdesc, int64 i, Datum pad)
 }
 
 /*
- * Fill pages pages.  The rows are frozen, so that a scan looks no transaction
- * up, as it does not in a table whose rows it has seen before.  (Nobody else
- * sees the table, and if it is not rolled back, nor are the rows.)
+ * Fill the table with the given number of pages.  The rows are frozen, so that
+ * a scan looks up no transactions, just as in a table that has been scanned
+ * before.  As for COPY FREEZE, that is safe since the table has been created
+ * in the same subtransaction, which nobody else sees.
  */
 static void
 fill_table(Relation rel, int pages)
@@ -201,7 +246,7 @@ fill_table(Relation rel, int pages)
 		HeapTuple	tuple = make_row(tupdesc, i, pad);
 
 		CHECK_FOR_INTERRUPTS();
-		if (i == 0)				/* they are all of one length */
+		if (i == 0)				/* all rows have the same length */
 			rows = (int64) pages *
 				((BLCKSZ - SizeOfPageHeaderData) /
 				 (MAXALIGN(tuple->t_len) + sizeof(ItemIdData)));
@@ -223,7 +268,10 @@ prepare(const char *query, int cursor_options)
 	return plan;
 }
 
-/* What the planner says that the query costs, and how many workers it gets. */
+/*
+ * Returns the planner's total cost of the query, and sets *workers to the
+ * number of workers planned.
+ */
 static Cost
 planned_cost(SPIPlanPtr query, int *workers)
 {
@@ -238,11 +286,11 @@ planned_cost(SPIPlanPtr query, int *workers)
 	cost = stmt->planTree->total_cost;
 	gathers = tp_statement_gathers(stmt);
 	*workers = gathers == NIL ? 0 : linitial_node(Gather, gathers)->num_workers;
-	ReleaseCachedPlan(plan, NULL);	/* the query is not a saved one */
+	ReleaseCachedPlan(plan, NULL);	/* not saved, so not owned */
 	return cost;
 }
 
-/* Make a table of so many pages and its queries, which are not run yet. */
+/* Make a table with the given number of pages, and prepare its queries. */
 static CalibrationTable
 make_table(const char *tablespace, int pages)
 {
@@ -264,8 +312,8 @@ make_table(const char *tablespace, int pages)
 }
 
 /*
- * What the planner says that workers gain, per page.  Their launch costs
- * nothing here, see measure().
+ * The cost per page that workers save, as the planner estimates it; an error
+ * if they save none.  Launching them costs nothing here, see measure().
  */
 static double
 planned_gain(const CalibrationTable *table)
@@ -277,9 +325,9 @@ planned_gain(const CalibrationTable *table)
 	if (workers == 0 || parallel >= alone)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the planner sees nothing to gain by parallel workers"),
-				 errdetail("What a flush may cost is measured by what workers gain."),
-				 errhint("Look at \"max_parallel_workers_per_gather\" and the planner's cost settings.")));
+				 errmsg("the planner expects no gain from parallel workers"),
+				 errdetail("The cost of a flush is measured relative to that gain."),
+				 errhint("Check \"max_parallel_workers_per_gather\" and the planner's cost settings.")));
 	return (alone - parallel) / table->pages;
 }
 
@@ -299,7 +347,11 @@ microseconds_since(instr_time start)
 	return INSTR_TIME_GET_DOUBLE(now) * 1e6;
 }
 
-/* Read the table from its file, which is in the system's cache. */
+/*
+ * Microseconds per page for reading the table into the pool from its file,
+ * which is in the operating system's cache.  An error if the pool does not
+ * hold all of it then.
+ */
 static double
 measure_read(const CalibrationTable *table)
 {
@@ -323,7 +375,7 @@ measure_read(const CalibrationTable *table)
 	return time / table->pages;
 }
 
-/* Execute one of the queries of a table whose pages are in the pool. */
+/* Microseconds for a query over a table whose pages are in the pool. */
 static double
 measure_query(SPIPlanPtr query)
 {
@@ -341,7 +393,7 @@ measure_query(SPIPlanPtr query)
 	return time;
 }
 
-/* The same with workers, all that are planned. */
+/* The same with workers; an error unless all that are planned are launched. */
 static double
 measure_parallel_query(const CalibrationTable *table)
 {
@@ -353,14 +405,14 @@ measure_parallel_query(const CalibrationTable *table)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 				 errmsg("could not launch the workers of the measurement"),
-				 errdetail("%d of %d were launched.", launched, table->workers),
-				 errhint("Repeat it while fewer parallel queries run, or raise \"max_parallel_workers\" and \"max_worker_processes\".")));
+				 errdetail("%d of %d workers were launched.", launched, table->workers),
+				 errhint("Repeat the calibration while fewer parallel queries run, or raise \"max_parallel_workers\" and \"max_worker_processes\".")));
 	return time;
 }
 
 /*
- * Look at a pool with nothing to write, as an execution of a parallel plan
- * does: for the second look, and for the flush.  Per buffer.
+ * Microseconds per buffer for scanning a pool with nothing to write, as each
+ * execution of a parallel plan does: for the second look, and for the flush.
  */
 static double
 measure_buffer_scan(const CalibrationTable *table)
@@ -390,7 +442,10 @@ measure_buffer_scan(const CalibrationTable *table)
 	return time / rounds / allocated;
 }
 
-/* Write the table, all of whose pages are in the pool and dirty. */
+/*
+ * Microseconds per page for writing the table, all of whose pages are in the
+ * pool and are made dirty first.
+ */
 static double
 measure_write(const CalibrationTable *table)
 {
@@ -407,8 +462,8 @@ measure_write(const CalibrationTable *table)
 }
 
 /*
- * All of that once.  one_page is a table of which workers read nothing worth
- * mentioning, so that its parallel query takes as long as a launch.
+ * Do one iteration.  one_page is a table with a single page, so that its
+ * parallel query takes hardly longer than the launch of the workers.
  */
 static Iteration
 measure_all(const CalibrationTable *table, const CalibrationTable *one_page)
@@ -428,7 +483,7 @@ measure_all(const CalibrationTable *table, const CalibrationTable *one_page)
 	return result;
 }
 
-/* Say how far it has got, at most every five seconds. */
+/* Report progress, at most every five seconds. */
 static void
 show_progress(int done, int total, TimestampTz start, TimestampTz *last)
 {
@@ -446,7 +501,10 @@ show_progress(int done, int total, TimestampTz start, TimestampTz *last)
 	}
 }
 
-/* All of it, in the subtransaction of the caller. */
+/*
+ * Do all measurements, in the caller's subtransaction.  Fills in *result,
+ * whose iterations are an array that the caller has allocated.
+ */
 static void
 measure(const CalibrationTask *task, Calibration *result)
 {
@@ -461,8 +519,9 @@ measure(const CalibrationTask *task, Calibration *result)
 		elog(ERROR, "could not connect to SPI");
 
 	/*
-	 * The queries are to be the same everywhere, and to run in parallel where
-	 * they may.  What a launch and the flush cost is not part of the gain.
+	 * Make plans independent of the session's settings, and parallel where
+	 * possible.  The costs of the launch and the flush are not part of the
+	 * gain.
 	 */
 	set_locally("search_path", "pg_catalog, pg_temp");
 	set_locally("enable_seqscan", "on");
@@ -473,7 +532,7 @@ measure(const CalibrationTask *task, Calibration *result)
 	set_locally("parallel_setup_cost", "0");
 	set_locally("parallel_tuple_cost", "0");
 
-	/* none of the session's own pages is to be written in timed steps */
+	/* timed steps must not write pages of the session's own tables */
 	(void) tp_flush_all_local_buffers();
 
 	ereport(NOTICE,
@@ -507,8 +566,9 @@ measure(const CalibrationTask *task, Calibration *result)
 }
 
 /*
- * Do that, and take back whatever it has made: after an error too, as the
- * caller's own error handling knows nothing of our subtransaction.
+ * Call measure() in a subtransaction, and roll that back.  An error is
+ * rethrown after the rollback, as the caller's error handling does not know
+ * about the subtransaction.
  */
 static void
 measure_and_roll_back(const CalibrationTask *task, Calibration *result)
@@ -539,99 +599,11 @@ measure_and_roll_back(const CalibrationTask *task, Calibration *result)
 }
 
 /* ----------
- * Statistics
- * ----------
- */
-
-/* A figure of all iterations, in ascending order. */
-typedef struct Sample
-{
-	int			n;
-	double	   *values;
-} Sample;
-
-static int
-compare_doubles(const void *a, const void *b)
-{
-	double		left = *(const double *) a;
-	double		right = *(const double *) b;
-
-	return left < right ? -1 : left > right;
-}
-
-static void
-sort_sample(Sample *sample)
-{
-	qsort(sample->values, sample->n, sizeof(double), compare_doubles);
-}
-
-/* Interpolates between neighbours. */
-static double
-quantile(const Sample *sample, double q)
-{
-	double		position = q * (sample->n - 1);
-	int			below = (int) position;
-	int			above = Min(below + 1, sample->n - 1);
-
-	return sample->values[below] +
-		(position - below) * (sample->values[above] - sample->values[below]);
-}
-
-static double
-median(const Sample *sample)
-{
-	return quantile(sample, 0.5);
-}
-
-/*
- * The coefficient of variation, from the quartiles: the standard deviation of
- * a normal distribution is its interquartile range by 1.349.  A few outliers,
- * which do not move the median, do not count here either.
- */
-static double
-coefficient_of_variation(const Sample *sample)
-{
-	return (quantile(sample, 0.75) - quantile(sample, 0.25)) / 1.349 /
-		median(sample);
-}
-
-/*
- * Where the 95 % confidence interval of the median begins; it ends as far from
- * the other end.  By order statistics, for which no distribution is assumed:
- * the median lies below the k-th smallest of n values with the probability that
- * fewer than k of n coins show heads.
- */
-static int
-median_interval_start(int n)
-{
-	double		probability = pow(0.5, n);
-	double		tail = probability;
-	int			k = 0;
-
-	while (k < n / 2)
-	{
-		probability = probability * (n - k) / (k + 1);
-		if (tail + probability > 0.025)
-			break;
-		tail += probability;
-		k++;
-	}
-	return k;
-}
-
-/* Three digits are more than a measurement is good for. */
-static double
-rounded(double value)
-{
-	return strtod(psprintf("%.3g", value), NULL);
-}
-
-/* ----------
  * The SQL function
  * ----------
  */
 
-/* How many pages the pool has room for. */
+/* The number of pages that the pool has room for. */
 static int
 pages_that_fit(void)
 {
@@ -648,6 +620,7 @@ refuse_null(FunctionCallInfo fcinfo, int argno, const char *name)
 				 errhint("Leave the argument out for its default.")));
 }
 
+/* Get the arguments, or their defaults; an error if they are not valid. */
 static CalibrationTask
 task_of_arguments(FunctionCallInfo fcinfo)
 {
@@ -677,13 +650,13 @@ task_of_arguments(FunctionCallInfo fcinfo)
 	if (isnan(task.max_cv) || task.max_cv < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 isnan(task.max_cv) ? errmsg("max_cv must be a number") :
+				 isnan(task.max_cv) ? errmsg("max_cv cannot be NaN") :
 				 errmsg("max_cv must not be negative"),
 				 errhint("0.25 stands for 25 percent.")));
 	return task;
 }
 
-/* Is the recommendation good for something?  A warning if not. */
+/* Do the measurements vary little enough?  Raises a warning if not. */
 static bool
 is_steady(double write_cv, double gain_cv, double max_cv)
 {
@@ -691,23 +664,139 @@ is_steady(double write_cv, double gain_cv, double max_cv)
 		return true;
 	ereport(WARNING,
 			(errmsg("the measurements vary too much to recommend settings"),
-			 errdetail("Coefficient of variation: %.1f %% of writing, %.1f %% of what workers gain, where %.1f %% is allowed.",
+			 errdetail("The coefficient of variation is %.1f %% for writing and %.1f %% for the gain from workers, while %.1f %% is allowed.",
 					   write_cv * 100, gain_cv * 100, max_cv * 100),
-			 errhint("Repeat it while the machine has less else to do, or with more pages; max_cv allows for more.")));
+			 errhint("Repeat the calibration while the machine is less busy, with more pages, or with a larger max_cv.")));
 	return false;
 }
 
-/* Do workers gain anything at all?  A warning if not. */
+/*
+ * Do workers save time?  least_gain is the lower bound of what they save.
+ * Raises a warning if not.
+ */
 static bool
 is_gain(double least_gain)
 {
 	if (least_gain > 0)
 		return true;
 	ereport(WARNING,
-			(errmsg("parallel workers save no time on this machine, by these measurements"),
-			 errdetail("No cost of a flush would be right."),
-			 errhint("Repeat it while the machine has less else to do, or with more pages; see whether parallel queries over unlogged tables are faster here than serial ones.")));
+			(errmsg("parallel workers save no time on this machine according to the measurements"),
+			 errdetail("No settings can be recommended."),
+			 errhint("Repeat the calibration while the machine is less busy, or with more pages; check whether parallel queries over unlogged tables are faster than serial ones on this machine.")));
 	return false;
+}
+
+/* Collect the measurements of n iterations, in the current memory context. */
+static Samples
+collect_samples(const Iteration *iterations, int n)
+{
+	Samples		result;
+
+	result.write_page = tp_sample_make(n);
+	result.read_page = tp_sample_make(n);
+	result.process_page = tp_sample_make(n);
+	result.gain_page = tp_sample_make(n);
+	result.scan_buffer = tp_sample_make(n);
+	result.ratio = tp_sample_make(n);
+
+	for (int i = 0; i < n; i++)
+	{
+		const Iteration *it = &iterations[i];
+
+		result.write_page.values[i] = it->write_page;
+		result.read_page.values[i] = it->read_page;
+		result.process_page.values[i] = it->process_page;
+		result.gain_page.values[i] = it->gain_page;
+		result.scan_buffer.values[i] = it->scan_buffer;
+		result.ratio.values[i] = it->write_page / it->read_page;
+	}
+
+	tp_sample_sort(&result.write_page);
+	tp_sample_sort(&result.read_page);
+	tp_sample_sort(&result.process_page);
+	tp_sample_sort(&result.gain_page);
+	tp_sample_sort(&result.scan_buffer);
+	tp_sample_sort(&result.ratio);
+	return result;
+}
+
+/* The bounds of the 95 % confidence interval of the sample's median. */
+static double
+interval_low(const Sample *sample)
+{
+	return sample->values[tp_median_interval_start(sample->n)];
+}
+
+static double
+interval_high(const Sample *sample)
+{
+	return sample->values[sample->n - 1 - tp_median_interval_start(sample->n)];
+}
+
+/* Microseconds per unit of planner cost. */
+static double
+planner_unit(const Calibration *measured, const Samples *samples)
+{
+	return tp_sample_median(&samples->gain_page) / measured->planned_gain;
+}
+
+/* Set the result columns that hold measurements. */
+static void
+set_measurements(Datum *values, const Calibration *measured,
+				 const Samples *samples)
+{
+	values[COL_MEASURED_PAGES] = Int32GetDatum(measured->pages);
+	values[COL_MEASURED_ITERATIONS] = Int32GetDatum(samples->gain_page.n);
+	values[COL_WRITE_PAGE_US] =
+		Float8GetDatum(tp_sample_median(&samples->write_page));
+	values[COL_READ_PAGE_US] =
+		Float8GetDatum(tp_sample_median(&samples->read_page));
+	values[COL_SCAN_BUFFER_US] =
+		Float8GetDatum(tp_sample_median(&samples->scan_buffer));
+	values[COL_PROCESS_PAGE_US] =
+		Float8GetDatum(tp_sample_median(&samples->process_page));
+	values[COL_GAIN_PAGE_US] =
+		Float8GetDatum(tp_sample_median(&samples->gain_page));
+	values[COL_GAIN_LOW] = Float8GetDatum(interval_low(&samples->gain_page));
+	values[COL_GAIN_HIGH] = Float8GetDatum(interval_high(&samples->gain_page));
+	values[COL_WRITE_READ_RATIO] =
+		Float8GetDatum(tp_sample_median(&samples->ratio));
+	values[COL_RATIO_LOW] = Float8GetDatum(interval_low(&samples->ratio));
+	values[COL_RATIO_HIGH] = Float8GetDatum(interval_high(&samples->ratio));
+	values[COL_WRITE_CV] =
+		Float8GetDatum(tp_sample_variation(&samples->write_page));
+	values[COL_GAIN_CV] =
+		Float8GetDatum(tp_sample_variation(&samples->gain_page));
+	values[COL_PLANNER_UNIT_US] =
+		Float8GetDatum(planner_unit(measured, samples));
+}
+
+/* Set the result columns that recommend settings. */
+static void
+set_recommendation(Datum *values, const Calibration *measured,
+				   const Samples *samples)
+{
+	double		unit = planner_unit(measured, samples);
+	double		write_temp;
+	double		buffer_scan;
+
+	/* the cost model multiplies the setting by the factor */
+	write_temp = tp_rounded_measurement(tp_sample_median(&samples->write_page) /
+										unit / measured->page_factor);
+	buffer_scan = tp_rounded_measurement(tp_sample_median(&samples->scan_buffer) /
+										 unit);
+
+	values[COL_WRITE_TEMP_PAGE_COST] = Float8GetDatum(write_temp);
+	values[COL_BUFFER_SCAN_COST] = Float8GetDatum(buffer_scan);
+	values[COL_SET_COMMANDS] =
+		CStringGetTextDatum(psprintf("SET temp_parallel.write_temp_page_cost = %.3g;\n"
+									 "SET temp_parallel.buffer_scan_cost = %.3g;",
+									 write_temp, buffer_scan));
+	values[COL_ALTER_SYSTEM_COMMANDS] =
+		CStringGetTextDatum(psprintf("ALTER SYSTEM SET temp_parallel.write_temp_page_cost = %.3g;\n"
+									 "ALTER SYSTEM SET temp_parallel.buffer_scan_cost = %.3g;\n"
+									 "SELECT pg_reload_conf();",
+									 write_temp, buffer_scan));
 }
 
 /*
@@ -715,6 +804,10 @@ is_gain(double least_gain)
  *						   iterations integer default 30,
  *						   tablespace name default null,
  *						   max_cv float8 default 0.25) returns record
+ *
+ * Measure the constants of the cost model, and recommend settings, which are
+ * null after a warning if the measurements vary too much or workers save no
+ * time.
  */
 Datum
 temp_parallel_calibrate(PG_FUNCTION_ARGS)
@@ -722,21 +815,9 @@ temp_parallel_calibrate(PG_FUNCTION_ARGS)
 	TupleDesc	tupdesc;
 	CalibrationTask task;
 	Calibration measured;
-	Sample		write,
-				read,
-				process,
-				gain,
-				scan,
-				ratio;
-	Sample	   *samples[] = {&write, &read, &process, &gain, &scan, &ratio};
-	double		write_cv;
-	double		gain_cv;
-	double		unit;
-	int			low;
-	int			high;
-	Datum		values[19];
-	bool		nulls[19] = {0};
-	int			n = 0;
+	Samples		samples;
+	Datum		values[NUM_COLUMNS] = {0};
+	bool		nulls[NUM_COLUMNS] = {0};
 
 	tp_refuse_in_worker();
 	tp_refuse_while_workers_read("temp_parallel_calibrate()");
@@ -746,68 +827,17 @@ temp_parallel_calibrate(PG_FUNCTION_ARGS)
 
 	measured.iterations = palloc(task.iterations * sizeof(Iteration));
 	measure_and_roll_back(&task, &measured);
+	samples = collect_samples(measured.iterations, task.iterations);
 
-	for (int s = 0; s < lengthof(samples); s++)
-	{
-		samples[s]->n = task.iterations;
-		samples[s]->values = palloc(task.iterations * sizeof(double));
-	}
-	for (int i = 0; i < task.iterations; i++)
-	{
-		const Iteration *it = &measured.iterations[i];
-
-		write.values[i] = it->write_page;
-		read.values[i] = it->read_page;
-		process.values[i] = it->process_page;
-		gain.values[i] = it->gain_page;
-		scan.values[i] = it->scan_buffer;
-		ratio.values[i] = it->write_page / it->read_page;
-	}
-	for (int s = 0; s < lengthof(samples); s++)
-		sort_sample(samples[s]);
-
-	write_cv = coefficient_of_variation(&write);
-	gain_cv = coefficient_of_variation(&gain);
-	unit = median(&gain) / measured.planned_gain;
-	low = median_interval_start(task.iterations);
-	high = task.iterations - 1 - low;
-
-	values[n++] = Int32GetDatum(measured.pages);
-	values[n++] = Int32GetDatum(task.iterations);
-	values[n++] = Float8GetDatum(median(&write));
-	values[n++] = Float8GetDatum(median(&read));
-	values[n++] = Float8GetDatum(median(&scan));
-	values[n++] = Float8GetDatum(median(&process));
-	values[n++] = Float8GetDatum(median(&gain));
-	values[n++] = Float8GetDatum(gain.values[low]);
-	values[n++] = Float8GetDatum(gain.values[high]);
-	values[n++] = Float8GetDatum(median(&ratio));
-	values[n++] = Float8GetDatum(ratio.values[low]);
-	values[n++] = Float8GetDatum(ratio.values[high]);
-	values[n++] = Float8GetDatum(write_cv);
-	values[n++] = Float8GetDatum(gain_cv);
-	values[n++] = Float8GetDatum(unit);
-	if (is_steady(write_cv, gain_cv, task.max_cv) && is_gain(gain.values[low]))
-	{
-		/* the model multiplies by the factor what is written there */
-		double		write_temp = rounded(median(&write) / unit /
-										 measured.page_factor);
-		double		buffer_scan = rounded(median(&scan) / unit);
-
-		values[n++] = Float8GetDatum(write_temp);
-		values[n++] = Float8GetDatum(buffer_scan);
-		values[n++] = CStringGetTextDatum(psprintf("SET temp_parallel.write_temp_page_cost = %.3g;\n"
-												   "SET temp_parallel.buffer_scan_cost = %.3g;",
-												   write_temp, buffer_scan));
-		values[n++] = CStringGetTextDatum(psprintf("ALTER SYSTEM SET temp_parallel.write_temp_page_cost = %.3g;\n"
-												   "ALTER SYSTEM SET temp_parallel.buffer_scan_cost = %.3g;\n"
-												   "SELECT pg_reload_conf();",
-												   write_temp, buffer_scan));
-	}
+	set_measurements(values, &measured, &samples);
+	if (is_steady(tp_sample_variation(&samples.write_page),
+				  tp_sample_variation(&samples.gain_page), task.max_cv) &&
+		is_gain(interval_low(&samples.gain_page)))
+		set_recommendation(values, &measured, &samples);
 	else
 	{
-		for (; n < lengthof(values); n++)
-			nulls[n] = true;
+		for (int i = COL_WRITE_TEMP_PAGE_COST; i < NUM_COLUMNS; i++)
+			nulls[i] = true;
 	}
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
 													  values, nulls)));

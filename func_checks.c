@@ -1,17 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * func_checks.c
- *	  What the SQL functions ask of their caller before they do anything.
+ *	  Checks that the SQL functions make before they do anything.
  *
- * A function that takes a table asks, in this order: is it given, does it
- * exist, is it a table, is it temporary, is it this session's, may the caller?
- * Each answer has its own SQLSTATE, and a hint that says what would do.
+ * A function that takes a table checks, in this order: is it given, does it
+ * exist, is it a table, is it temporary, does it belong to this session, does
+ * the caller have the privilege?  Each error has its SQLSTATE, and a hint that
+ * says what is accepted.
  *
- * Ownership is asked for what its owner pays for: pages that are marked dirty
- * are written again, and pages that are evicted are read again.  SELECT is asked
- * for the rest, as contrib/pg_prewarm does, and not for a flush of the whole
- * pool, which tells nothing of any table: the server writes dirty pages,
- * whoever's they are, when anybody needs room.
+ * Ownership is required for what causes work for the owner: pages that are
+ * marked dirty are written again, and pages that are evicted are read again.
+ * SELECT is required for the rest, as in contrib/pg_prewarm.  A flush of the
+ * whole pool requires nothing, as it reveals nothing about any table: the
+ * server itself writes dirty pages of any table when it needs a buffer.
  *
  * The invariant: nothing has been read, written or evicted when one of these
  * raises an error.
@@ -29,9 +30,9 @@
 #include "func.h"
 
 /*
- * For functions that look at the caller's pool: not in a worker, whose pool is
- * another one.  Message and SQLSTATE are those of InitLocalBuffers() of
- * localbuf.c.
+ * Raise an error in a parallel worker: for functions that look at the
+ * session's pool, as a worker has another one.  Message and SQLSTATE are those
+ * of InitLocalBuffers() of localbuf.c.
  */
 void
 tp_refuse_in_worker(void)
@@ -44,9 +45,10 @@ tp_refuse_in_worker(void)
 }
 
 /*
- * For functions that write or change pages of any table: not while workers may
- * read temporary tables.  The server has workers in parallel mode only, and
- * leaves that when all of them are gone.
+ * Raise an error if workers may be reading temporary tables: for functions
+ * that write or change pages of any table.  The server has workers only in
+ * parallel mode, and leaves that after all of them have exited.  function is
+ * the name for the message.
  */
 void
 tp_refuse_while_workers_read(const char *function)
@@ -60,7 +62,7 @@ tp_refuse_while_workers_read(const char *function)
 				 errhint("Mark the function that does so PARALLEL UNSAFE.")));
 }
 
-/* Raise an error unless the caller may do that to rel. */
+/* Raise an error unless the caller has the given access to rel. */
 static void
 check_access(Relation rel, TempTableAccess access)
 {
@@ -73,7 +75,7 @@ check_access(Relation rel, TempTableAccess access)
 					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 					 errmsg("must be owner of table %s",
 							RelationGetRelationName(rel)),
-					 errhint("Only the owner of a temporary table may change what is buffered of it.")));
+					 errhint("Only the owner of a temporary table may evict its pages or mark them dirty.")));
 	}
 	else
 	{
@@ -87,9 +89,10 @@ check_access(Relation rel, TempTableAccess access)
 }
 
 /*
- * The table that argument argno names, if it is a temporary table of this
- * session to which the caller has access; an error otherwise.  Takes
- * AccessShareLock on it, and keeps that to the end of the transaction.
+ * Returns the OID of the table that argument argno names, if it is a temporary
+ * table of this session to which the caller has the given access.  Otherwise
+ * an error, see the head of this file.  Takes AccessShareLock on the table,
+ * and keeps it until the end of the transaction.
  */
 Oid
 tp_temp_table_argument(FunctionCallInfo fcinfo, int argno, TempTableAccess access)
@@ -115,7 +118,7 @@ tp_temp_table_argument(FunctionCallInfo fcinfo, int argno, TempTableAccess acces
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a table",
 						RelationGetRelationName(rel)),
-				 errhint("Name a temporary table; its indexes and its TOAST table are covered with it.")));
+				 errhint("Name a temporary table; its indexes and its TOAST table are included.")));
 	if (!RelationUsesLocalBuffers(rel))
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),

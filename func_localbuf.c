@@ -50,8 +50,8 @@ pg_dirty_local_buffers(PG_FUNCTION_ARGS)
  * pg_temp_flush_cost(relation regclass default null) returns float8
  *
  * What the planner would charge now for flushing a temporary table with its
- * indexes and TOAST table, or, without one, the whole pool; in the planner's
- * units.
+ * indexes and TOAST table, or, if that is null, the whole pool; in planner
+ * cost units.
  */
 Datum
 pg_temp_flush_cost(PG_FUNCTION_ARGS)
@@ -72,9 +72,9 @@ pg_temp_flush_cost(PG_FUNCTION_ARGS)
 /*
  * pg_flush_local_buffers() returns bigint
  *
- * Write all dirty local buffers; return the number of pages written.  Not while
- * workers may be reading the files.  Those of tables that another session has
- * dropped are discarded.
+ * Write all dirty local buffers; return the number of pages written.  Pages of
+ * tables that another session has dropped are discarded.  This and the
+ * functions below raise an error while workers may be reading the files.
  */
 Datum
 pg_flush_local_buffers(PG_FUNCTION_ARGS)
@@ -110,7 +110,7 @@ pg_flush_local_buffers_relation(PG_FUNCTION_ARGS)
  *
  * Read all blocks of a temporary table's main fork into local buffers, in
  * order or in random order; return their number.  A table that is larger than
- * the pool pushes its own first pages out again.
+ * the pool evicts its own first pages.
  */
 Datum
 pg_read_temp_relation(PG_FUNCTION_ARGS)
@@ -136,8 +136,8 @@ pg_read_temp_relation(PG_FUNCTION_ARGS)
 /*
  * pg_temp_buffers_dirty(relation regclass) returns bigint
  *
- * Mark every page of a temporary table that is in local buffers as dirty; return
- * their number.  Its indexes and its TOAST table stay as they are.
+ * Mark as dirty all pages of a temporary table that are in local buffers;
+ * return their number.  Its indexes and its TOAST table are left as they are.
  */
 Datum
 pg_temp_buffers_dirty(PG_FUNCTION_ARGS)
@@ -159,8 +159,9 @@ pg_temp_buffers_dirty(PG_FUNCTION_ARGS)
  * pg_evict_local_buffers(relation regclass default null) returns record
  *
  * Write the dirty pages of a temporary table, its indexes and its TOAST table,
- * or of all that the caller owns, and take all pages that are not pinned out
- * of the pool.
+ * or of all that the caller owns, and evict all of their pages that are not
+ * pinned from the pool.  Without an argument, pages of tables that another
+ * session has dropped are discarded.
  */
 Datum
 pg_evict_local_buffers(PG_FUNCTION_ARGS)
@@ -181,7 +182,7 @@ pg_evict_local_buffers(PG_FUNCTION_ARGS)
 	}
 	else
 		result = tp_evict_local_buffers_of_table(tp_temp_table_argument(fcinfo, 0,
-																  MUST_OWN_TABLE));
+																		MUST_OWN_TABLE));
 
 	values[0] = Int32GetDatum(result.evicted);
 	values[1] = Int32GetDatum(result.flushed);

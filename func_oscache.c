@@ -1,20 +1,21 @@
 /*-------------------------------------------------------------------------
  *
  * func_oscache.c
- *	  SQL function that puts a temporary table out of the system's page cache.
+ *	  SQL function that evicts a temporary table from the operating system's
+ *	  page cache.
  *
  * For measuring cold reads.  It does to each file what
  *		dd oflag=nocache conv=notrunc,fdatasync count=0 of=FILE
- * does: the kernel is asked to write what it holds of the file, and told that
- * it is not needed any more.
+ * does: the kernel is asked to write what it has cached of the file, and
+ * advised that this is not needed any more.
  *
- * What it cannot promise: the kernel may take that as advice and keep pages,
- * a file system in memory (tmpfs) has no other place for them, and some file
- * systems and all storage devices have caches of their own.  Where the kernel
- * can be asked what it still holds, the answer is returned.
+ * Reads need not be cold afterwards: the kernel may ignore the advice and keep
+ * pages, a file system in memory (tmpfs) has no other place for them, and some
+ * file systems and all storage devices have caches of their own.  Where the
+ * kernel reports what is still cached, that is returned.
  *
- * Only file contents that are in the files are touched: no page is lost
- * whatever happens here.
+ * The invariant: the contents of the files do not change, so no page can be
+ * lost here.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,15 +40,15 @@ PG_FUNCTION_INFO_V1(pg_temp_os_cache_evict);
 typedef struct OsCacheEviction
 {
 	int64		pages;			/* blocks in the files */
-	int64		still_cached;	/* of them by the kernel's own account */
-	bool		known;			/* did it give one? */
+	int64		still_cached;	/* of these, as the kernel reports */
+	bool		known;			/* did it report that for all files? */
 } OsCacheEviction;
 
 #ifdef POSIX_FADV_DONTNEED
 
 /*
- * How many blocks of the file fd, size bytes long, the kernel has in memory;
- * -1 if it cannot be asked.
+ * The number of blocks of file fd, size bytes long, that the kernel has in
+ * memory; -1 if it does not report that.
  */
 static int64
 blocks_in_memory(int fd, off_t size)
@@ -81,7 +82,8 @@ blocks_in_memory(int fd, off_t size)
 }
 
 /*
- * Do it for the file path.  False if there is none.
+ * Evict the file named path, and add its blocks to *result.  Returns false if
+ * there is no such file.
  */
 static bool
 evict_file(const char *path, OsCacheEviction *result)
@@ -110,7 +112,7 @@ evict_file(const char *path, OsCacheEviction *result)
 		errno = error;
 		ereport(ERROR,
 				(errcode_for_file_access(),
-				 errmsg("could not put file \"%s\" out of the system's cache: %m",
+				 errmsg("could not evict file \"%s\" from the operating system's cache: %m",
 						path)));
 	}
 
@@ -125,7 +127,7 @@ evict_file(const char *path, OsCacheEviction *result)
 }
 
 /*
- * Do it for all files of rel: every segment of every fork, with the names that
+ * Evict all files of rel: every segment of every fork, with the names that
  * _mdfd_segpath() of md.c gives them.
  */
 static void
@@ -152,8 +154,8 @@ evict_files_of_relation(Relation rel, OsCacheEviction *result)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("this system cannot put a file out of its cache"),
-			 errhint("It has no posix_fadvise().")));
+			 errmsg("evicting files from the operating system's cache is not supported on this platform"),
+			 errdetail("This platform has no posix_fadvise().")));
 }
 
 #endif
@@ -161,9 +163,9 @@ evict_files_of_relation(Relation rel, OsCacheEviction *result)
 /*
  * pg_temp_os_cache_evict(relation regclass) returns record
  *
- * Put a temporary table, its indexes and its TOAST table out of the pool, and
- * their files out of the system's cache.  Returns the number of pages in the
- * files, and how many of them the kernel says it still has.
+ * Evict a temporary table, its indexes and its TOAST table from the pool, and
+ * their files from the operating system's cache.  Returns the number of pages
+ * in the files, and how many of them the kernel reports as still cached.
  */
 Datum
 pg_temp_os_cache_evict(PG_FUNCTION_ARGS)

@@ -3,14 +3,14 @@
  * func_view.c
  *	  SQL functions that show the session's local buffers.
  *
- * In the manner of contrib/pg_buffercache, for the pool of the calling session.
- * Each makes one walk over the descriptors; nothing is pinned, locked or
- * changed, so that what is shown is the pool as the walk finds it.
+ * Like contrib/pg_buffercache, for the pool of the calling session.  Each
+ * function makes one walk over the descriptors; no buffer is pinned, locked or
+ * changed, so that it shows the pool as the walk finds it.
  *
- * That extension shows nothing to PUBLIC, since the buffers are everybody's.
- * Here they are the session's own, and whoever runs in it may count them, by
- * relation too, as the server's statistics do.  Single pages are shown to those
- * who may read them.
+ * That extension shows nothing to PUBLIC, since all sessions share the
+ * buffers.  Local buffers belong to the session, so every role may count them,
+ * also by relation, as the server's statistics do.  Single pages are shown to
+ * roles that may read them.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,7 +30,7 @@ PG_FUNCTION_INFO_V1(pg_local_buffers_pages);
 PG_FUNCTION_INFO_V1(pg_local_buffers_summary);
 PG_FUNCTION_INFO_V1(pg_local_buffers_relations);
 
-/* What a fork of a relation has in the pool. */
+/* A fork of a relation, and its pages in the pool. */
 typedef struct ForkKey
 {
 	RelFileLocator locator;
@@ -53,9 +53,10 @@ holds_page(BufferState state)
 }
 
 /*
- * May the caller see which pages of the relation are in the pool?  That tells
- * which were read last, and so, of an index, roughly for which key.  Those may
- * who may read the table, and those to whom pg_buffercache shows all tables.
+ * May the caller see which pages of the relation are in the pool?  These are
+ * the pages that were read last, which for an index roughly reveals the key.
+ * Roles that may read the table may see them, and so may those to which
+ * pg_buffercache shows all tables.
  */
 static bool
 may_see_pages(const RelFileLocator *locator, HTAB *relations)
@@ -72,9 +73,9 @@ may_see_pages(const RelFileLocator *locator, HTAB *relations)
 /*
  * pg_local_buffers_pages() returns setof record
  *
- * One row per buffer of the pool; of one that holds no page, only the number,
- * and of one with a page that the caller may not see, nothing that identifies
- * the page.  No row before the session's first use of a temporary table.
+ * One row per buffer of the pool.  For a buffer that holds no page, only its
+ * number; for a page that the caller may not see, nothing that identifies the
+ * page.  No row before the session's first use of a temporary table.
  * As pg_buffercache_pages() of contrib's pg_buffercache_pages.c.
  */
 Datum
@@ -105,7 +106,7 @@ pg_local_buffers_pages(PG_FUNCTION_ARGS)
 		{
 			RelFileLocator locator = BufTagGetRelFileLocator(&buf->tag);
 
-			/* neighbours mostly belong together */
+			/* neighbors mostly hold pages of the same relation */
 			if (memcmp(&locator, &last, sizeof(RelFileLocator)) != 0)
 			{
 				last = locator;
@@ -131,9 +132,10 @@ pg_local_buffers_pages(PG_FUNCTION_ARGS)
 /*
  * pg_local_buffers_summary() returns record
  *
- * The numbers of buffers that hold a page, do not, are dirty, are pinned and
- * have storage; and the mean usage count of those that hold a page.
- * As pg_buffercache_summary() of contrib's pg_buffercache_pages.c.
+ * The numbers of buffers that hold a page, that hold none, that are dirty,
+ * that are pinned and that have storage; and the mean usage count of those
+ * that hold a page.  As pg_buffercache_summary() of contrib's
+ * pg_buffercache_pages.c.
  */
 Datum
 pg_local_buffers_summary(PG_FUNCTION_ARGS)
@@ -180,7 +182,7 @@ pg_local_buffers_summary(PG_FUNCTION_ARGS)
 													  values, nulls)));
 }
 
-/* Count the pool's pages by fork: a hash of ForkCount. */
+/* Count the pool's pages by fork.  Returns a hash table of ForkCount. */
 static HTAB *
 count_by_fork(void)
 {

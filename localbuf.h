@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * localbuf.h
- *	  Local buffers of this session: whose pages they hold, what writing them
- *	  costs, writing, reading and evicting them.
+ *	  The pool, which is all local buffers of this session: counting their
+ *	  pages by relation, and costing, writing, reading and evicting them.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,8 +26,8 @@ typedef struct TempRelation
 	RelFileLocator locator;		/* hash key */
 	Oid			relid;
 	Oid			owner;
-	Oid			table;			/* whose index or TOAST relation it is; itself,
-								 * if a table */
+	Oid			table;			/* to which an index or a TOAST relation
+								 * belongs; otherwise relid */
 	char		relkind;
 	Oid			relam;
 	bool		of_toast;		/* TOAST table, or the index of one */
@@ -63,8 +63,8 @@ extern bool tp_local_buffer_is_pinned(int i);
 typedef struct FlushCost
 {
 	int			allocated;		/* buffers in the pool, all relations */
-	int			dirtied;		/* pages the flush would write */
-	Cost		cost;			/* what that costs */
+	int			dirtied;		/* pages that the flush would write */
+	Cost		cost;			/* of the flush */
 } FlushCost;
 
 extern double tp_tablespace_factor(Relation rel);
@@ -76,10 +76,10 @@ extern FlushCost tp_flush_cost_of_pool(LocalBufStats *stats);
 typedef struct KnownXid
 {
 	TransactionId xid;
-	uint16		hint;			/* what to set in t_infomask, if anything */
+	uint16		hint;			/* to set in t_infomask, or 0 */
 } KnownXid;
 
-typedef struct KnownXids		/* zeroes: nothing is known */
+typedef struct KnownXids		/* zeroed: nothing is known */
 {
 	KnownXid	xmin;
 	KnownXid	xmax;
@@ -101,7 +101,7 @@ extern int64 tp_dirty_local_buffers_of(Relation rel);
 /* localbuf_evict.c */
 typedef struct LocalBufEviction
 {
-	int			evicted;		/* pages taken out of the pool */
+	int			evicted;		/* pages removed from the pool */
 	int			flushed;		/* pages written */
 	int			skipped;		/* pages that stay */
 } LocalBufEviction;

@@ -3,21 +3,22 @@
  * localbuf_dropped.c
  *	  Local buffers of tables that another session has dropped.
  *
- * A superuser, and the owner of a table in a session of his, may drop a temporary
- * table of another session.  Its files are gone then, but that session's pool
- * keeps the pages, and core takes them for good: whatever needs a buffer and
- * meets a dirty one of them fails with "could not open file", buffer for buffer,
- * for as long as the session lasts, and so would a flush of the whole pool.
+ * A superuser, or the owner of the table, may drop a temporary table of
+ * another session.  This removes its files, but that session's pool keeps the
+ * pages, and core regards them as valid: whatever needs a buffer and picks a
+ * dirty one of them fails with "could not open file", buffer after buffer, for
+ * as long as the session lasts, and so would a flush of the whole pool.
  *
  * Such pages are discarded here: by the functions that write the whole pool,
- * and, when a statement has failed for want of a file, before the next one
- * begins.  So the first statement fails as it does without this module, and the
- * session goes on.
+ * and, after a statement has failed because of a missing file, before the next
+ * one begins.  So the first statement fails as it does without this module,
+ * but the session remains usable.
  *
- * The invariant: pages are discarded only of a relation that no row in pg_class
- * describes and whose file does not exist.  A relation of this session whose
- * file is missing has a row, and stays an error; what the running transaction
- * has dropped, truncated or rewritten, and may roll back to, has its file.
+ * The invariant: pages are discarded only if no row in pg_class describes
+ * their relation and its file does not exist.  A relation of this session
+ * whose file is missing has a row, and remains an error; a relation that the
+ * running transaction has dropped, truncated or rewritten, and may roll back
+ * to, still has its file.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,10 +29,10 @@
 
 #include "localbuf.h"
 
-/* Has a statement failed for want of a file since the pool was looked through? */
+/* Has a file been missing since dropped relations were last discarded? */
 bool		tp_file_was_missing = false;
 
-/* As error context: remember what the error says. */
+/* Error context callback: remember that a file was missing. */
 static void
 note_missing_file(void *arg)
 {
@@ -40,8 +41,10 @@ note_missing_file(void *arg)
 }
 
 /*
- * For the length of a hook's call: notice errors for want of a file, also those
- * that are caught within.  An error leaves error_context_stack to who catches it.
+ * Note errors about missing files until tp_end_noting_missing_files(),
+ * including those that are caught in between.  *context is the caller's, and
+ * lives until then.  After an error, whoever catches it restores
+ * error_context_stack.
  */
 void
 tp_begin_noting_missing_files(ErrorContextCallback *context)
@@ -76,9 +79,9 @@ is_pinned(RelFileLocator locator)
 }
 
 /*
- * Discard the pages of relations that another session has dropped.  Not while
- * workers may be reading.  Leaves nothing in the current memory context; raises
- * what the storage manager raises, and honours a cancel.
+ * Discard the pages of relations that another session has dropped.  Must not
+ * be called while workers may be reading.  Leaves nothing in the current
+ * memory context.  Raises the storage manager's errors, and can be canceled.
  */
 void
 tp_discard_dropped_relations(void)
@@ -108,11 +111,11 @@ tp_discard_dropped_relations(void)
 		if (hash_search(relations, &count->locator, HASH_FIND, NULL) != NULL)
 			continue;
 
-		/* mdexists() of md.c closes it first, to notice that it is gone */
+		/* mdexists() of md.c closes it first, so it notices an unlinked one */
 		if (smgrexists(smgropen(count->locator, TempFilesOwner()), MAIN_FORKNUM))
 			continue;
 
-		/* would be an error; nothing can be reading it */
+		/* not expected, as a reader has a lock; dropping would be an error */
 		if (is_pinned(count->locator))
 			continue;
 		DropRelationAllLocalBuffers(count->locator);
@@ -122,9 +125,9 @@ tp_discard_dropped_relations(void)
 }
 
 /*
- * Do so at the beginning of a statement, if one before it has failed for want of
- * a file.  In an aborted transaction, or in parallel mode, a later statement
- * will.
+ * Call that at the beginning of a statement if a file has been missing in an
+ * earlier one.  In an aborted transaction and in parallel mode this is left to
+ * a later statement.
  */
 void
 tp_discard_after_missing_file(void)

@@ -3,16 +3,17 @@
  * localbuf_evict.c
  *	  Evict the pages of temporary tables from the pool.
  *
- * The lookup table of local buffers is private to core's localbuf.c, and only
- * core may take a page out of the pool, or the table would be left with an
- * entry that leads to another page.  In all versions core does so with
- * DropRelationAllLocalBuffers(), which drops dirty pages too and raises an
- * error at a pinned one.  It steps over buffers without BM_TAG_VALID: so that
- * flag is taken from those that must stay, for the duration of the call, and
- * they keep their tags and their entries.
+ * The lookup table of local buffers is private to core's localbuf.c, so only
+ * core can remove a page from the pool; otherwise the table would keep an
+ * entry that leads to another page.  In all versions core does so in
+ * DropRelationAllLocalBuffers(), which also drops dirty pages, and raises an
+ * error for a pinned one.  It skips buffers without BM_TAG_VALID, so that flag
+ * is cleared in buffers that must stay, for the duration of the call; they
+ * keep their tags and their entries.
  *
- * The invariant: a page that is dropped is clean and unpinned; what is not is
- * out of core's sight while it drops, and back in it on every way out.
+ * The invariant: a page that is dropped is clean and unpinned; the relations'
+ * other pages are hidden from core while it drops, and visible again on every
+ * exit.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,7 +24,7 @@
 
 #include "localbuf.h"
 
-/* Is the page in buffer i of the pool one that may be dropped? */
+/* May the page in buffer i of the pool be dropped? */
 static bool
 may_be_dropped(int i)
 {
@@ -47,9 +48,10 @@ set_tag_valid(int i, bool valid)
 }
 
 /*
- * Drop the pages of relations, nlocators of them in ascending order, that are
- * clean and unpinned.  Counts them, and those that stay.  The flags are those
- * that DropRelationAllLocalBuffers() of localbuf.c looks at.
+ * Drop the clean and unpinned pages of the nlocators relations in locators,
+ * which are in ascending order.  Adds the numbers of these, and of the pages
+ * that stay, to *result.  Hides the latter from DropRelationAllLocalBuffers()
+ * of localbuf.c.
  */
 static void
 drop_clean_pages(const RelFileLocator *locators, int nlocators,
@@ -80,7 +82,7 @@ drop_clean_pages(const RelFileLocator *locators, int nlocators,
 	}
 	result->skipped += nkeep;
 
-	/* nothing in here looks at the pool but the calls, nor can be cancelled */
+	/* only the calls look at the pool here, and they cannot be canceled */
 	PG_TRY();
 	{
 		for (int i = 0; i < nkeep; i++)
@@ -98,8 +100,9 @@ drop_clean_pages(const RelFileLocator *locators, int nlocators,
 }
 
 /*
- * Write the dirty pages of relations, and drop those that are not pinned from
- * the pool.  Sorts the locators.
+ * Write the dirty pages of nlocators relations, without setting hints, and
+ * evict all of their pages that are not pinned from the pool.  Sorts the
+ * locators.  Raises the storage manager's errors, and can be canceled.
  */
 LocalBufEviction
 tp_evict_local_buffers(RelFileLocator *locators, int nlocators)
@@ -113,7 +116,7 @@ tp_evict_local_buffers(RelFileLocator *locators, int nlocators)
 }
 
 /*
- * The same for a table with its indexes and its TOAST table.
+ * The same for table relid, which is locked, and its whole family.
  */
 LocalBufEviction
 tp_evict_local_buffers_of_table(Oid relid)
@@ -134,8 +137,8 @@ tp_evict_local_buffers_of_table(Oid relid)
 }
 
 /*
- * The same for all temporary relations that the caller owns.  What the pool
- * holds of others stays, and is counted as skipped.
+ * The same for all temporary relations that the caller owns.  Pages of other
+ * relations stay, and are counted as skipped.
  */
 LocalBufEviction
 tp_evict_owned_local_buffers(void)

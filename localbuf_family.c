@@ -1,34 +1,35 @@
 /*-------------------------------------------------------------------------
  *
  * localbuf_family.c
- *	  A temporary table and its indexes, TOAST table and TOAST index.
+ *	  A family: a temporary table and its indexes, TOAST table and TOAST index.
  *
- * A worker that scans a table may read its heap, its TOAST table and that
- * table's index, and those of its own indexes that the plan scans, each with all
- * their forks.  The flush writes them, and the cost counts them, so that both
- * ask here what they are.
+ * A worker that scans a table may read its heap, its TOAST table and TOAST
+ * index, and those of its own indexes that the plan scans, all forks of each.
+ * The flush writes these and the cost model counts them, and both open them
+ * here.
  *
- * They are opened without a lock: a parallel query takes no more locks than
- * the same query without this module.  The caller has a lock on the table, or
- * in a worker the leader has one: by the parser, the planner (for children),
- * AcquireExecutorLocks() (for a cached plan) or tp_temp_table_argument().  This
- * keeps all that hangs on the table as well:
+ * They are opened without a lock, so that a parallel query takes no more locks
+ * than the same query without this module.  The caller has a lock on the
+ * table, or for a worker the leader has one: from the parser, the planner (for
+ * children), AcquireExecutorLocks() (for a cached plan) or
+ * tp_temp_table_argument().  That lock protects the rest of the family, too:
  *
- * - In this session nothing runs at the same time.  What a function that the
- *	 statement calls would drop or rewrite is open, so that
- *	 CheckTableNotInUse() refuses it.
- * - A superuser in another session is refused by RELATION_IS_OTHER_TEMP() what
- *	 changes storage or indexes: ALTER TABLE and ALTER INDEX (see
- *	 CheckAlterTableIsSafe()), CREATE INDEX, REINDEX, CLUSTER, TRUNCATE;
- *	 VACUUM and ANALYZE leave the relation out.
- * - What he can do is to drop.  index_drop() has AccessExclusiveLock on the
- *	 index's table before it changes anything, whatever has led there (DROP
- *	 INDEX, with CONCURRENTLY as well, or DROP OPERATOR CLASS ... CASCADE), and a
- *	 TOAST table cannot be dropped but with its table.
- * - ALTER INDEX ... RENAME locks the index alone, and changes a name.
+ * - In this session nothing runs concurrently, and a function that the
+ *	 statement calls cannot drop or rewrite an open relation, which
+ *	 CheckTableNotInUse() refuses.
+ * - In another session, even a superuser's, RELATION_IS_OTHER_TEMP() refuses
+ *	 commands that change storage or indexes: ALTER TABLE and ALTER INDEX (see
+ *	 CheckAlterTableIsSafe()), CREATE INDEX, REINDEX, CLUSTER and TRUNCATE;
+ *	 VACUUM and ANALYZE skip the relation.
+ * - Another session can drop the relation.  index_drop() takes
+ *	 AccessExclusiveLock on the index's table before it changes anything,
+ *	 whichever command calls it (DROP INDEX, also CONCURRENTLY, or DROP
+ *	 OPERATOR CLASS ... CASCADE), and a TOAST table is dropped only with its
+ *	 table.
+ * - ALTER INDEX ... RENAME locks the index alone, but changes only its name.
  *
  * The exception is DROP INDEX on the index of a TOAST table under
- * allow_system_table_mods, which locks the TOAST table only.
+ * allow_system_table_mods, which locks only the TOAST table.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,9 +40,9 @@
 #include "localbuf.h"
 
 /*
- * Open relation relid, a table that is locked or what hangs on one, without
- * taking a lock; to be closed by RelationClose().  An error if there is no such
- * relation.  As relation_open() of relation.c, without its assertion.
+ * Open relation relid, a locked table or a member of its family, without
+ * taking a lock.  To be closed by RelationClose().  An error if there is no
+ * such relation.  As relation_open() of relation.c, without its assertion.
  */
 Relation
 tp_relation_open(Oid relid)
@@ -54,7 +55,8 @@ tp_relation_open(Oid relid)
 }
 
 /*
- * The OIDs of the indexes of table relid, which is locked, in a new List.
+ * Returns the OIDs of all indexes of table relid, which is locked, as a new
+ * List in the current memory context.
  */
 List *
 tp_table_indexes(Oid relid)
@@ -66,7 +68,7 @@ tp_table_indexes(Oid relid)
 	return indexes;
 }
 
-/* Append those of rel's indexes that are in wanted, opened, to family. */
+/* Open rel's indexes that are in wanted, and append them to family. */
 static List *
 append_indexes(List *family, Relation rel, List *wanted)
 {
@@ -83,10 +85,10 @@ append_indexes(List *family, Relation rel, List *wanted)
 }
 
 /*
- * Open table relid, which is locked, those of its indexes that are in indexes, a
- * List of Oid, its TOAST table and the index of that, without a lock.  Returns a
- * List of Relation, the table first, in the current memory context; to be closed by
- * tp_family_close().
+ * Open table relid, which is locked, those of its indexes that are in indexes
+ * (a List of Oid), its TOAST table and TOAST index, without taking locks.
+ * Returns a List of Relation, the table first, in the current memory context;
+ * to be closed by tp_family_close().
  */
 List *
 tp_family_open(Oid relid, List *indexes)
@@ -107,7 +109,7 @@ tp_family_open(Oid relid, List *indexes)
 }
 
 /*
- * Close what tp_family_open() has opened, and free the List.
+ * Close the relations that tp_family_open() has opened, and free the List.
  */
 void
 tp_family_close(List *family)

@@ -3,15 +3,16 @@
  * localbuf_flush.c
  *	  Writing dirty local buffers to their files.
  *
- * A buffer is marked clean only after its page has been handed to the kernel
- * whole.  A write that fails leaves this page and all later ones dirty, so
- * that nothing is lost, and the statement fails with the error of the storage
- * manager.
+ * The invariant: a buffer is marked clean only after the whole page has been
+ * handed to the kernel.  A write that fails leaves its pages and all later
+ * ones dirty, so that nothing is lost, and the statement fails with the
+ * storage manager's error.
  *
  * Pages are written in the order of relation, fork and block, whatever their
- * order in the pool, and neighbours with one call where the server has one.
- * The write itself does what FlushLocalBuffer() of localbuf.c does, but for the
- * hints that heap pages get on the way (see localbuf_hints.c).
+ * order in the pool, and consecutive blocks in one call where the server can.
+ * The write itself follows FlushLocalBuffer() in localbuf.c (before 18 a part
+ * of GetLocalVictimBuffer(), in 15 of LocalBufferAlloc()), except that heap
+ * pages get hints first (see localbuf_hints.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -23,10 +24,10 @@
 
 #include "localbuf.h"
 
-/* Blocks to write with one call: 128 kB, the server's io_combine_limit. */
+/* Most blocks per write call: 128 kB, the default of io_combine_limit. */
 #define FLUSH_BATCH		16
 
-/* By relation, fork and block. */
+/* For qsort(): by relation, fork and block. */
 static int
 compare_buffers(const void *a, const void *b)
 {
@@ -46,9 +47,9 @@ compare_buffers(const void *a, const void *b)
 }
 
 /*
- * Does the page of next lie just behind that of prev, in the same file?  A
- * fork has a file for every RELSEG_SIZE blocks, and from 18 on a write must not
- * cross from one to the next: see mdwritev() of md.c.
+ * Does the page of next directly follow that of prev, in the same file?  A
+ * fork has a file for every RELSEG_SIZE blocks, and from 18 on a write must
+ * not cross from one to the next: see mdwritev() of md.c.
  */
 static bool
 follows(BufferDesc *prev, BufferDesc *next)
@@ -62,7 +63,7 @@ follows(BufferDesc *prev, BufferDesc *next)
 		tp_compare_locators(&p, &n) == 0;
 }
 
-/* Is locator one of nlocators, which are in ascending order? */
+/* Is locator among the nlocators ones in locators, in ascending order? */
 static bool
 is_one_of(RelFileLocator locator, const RelFileLocator *locators, int nlocators)
 {
@@ -72,10 +73,11 @@ is_one_of(RelFileLocator locator, const RelFileLocator *locators, int nlocators)
 }
 
 /*
- * Write nbuffers dirty local buffers with consecutive blocks of one file, and
- * mark them clean.  Their rows get hints first if set_hints; known is what has been
- * found out about transactions.  As FlushLocalBuffer() of localbuf.c (17:
- * GetLocalVictimBuffer(), 15: LocalBufferAlloc()).
+ * Write nbuffers dirty local buffers, FLUSH_BATCH at most, with consecutive
+ * blocks of one file, and mark them clean.  If set_hints, their rows get hints
+ * first; known is what has been looked up about transactions so far.  As
+ * FlushLocalBuffer() of localbuf.c (17: GetLocalVictimBuffer(), 15:
+ * LocalBufferAlloc()).
  */
 static void
 write_batch(const int *buffers, int nbuffers, bool set_hints, KnownXids *known)
@@ -112,7 +114,7 @@ write_batch(const int *buffers, int nbuffers, bool set_hints, KnownXids *known)
 	}
 }
 
-/* Room for the numbers of all local buffers. */
+/* Returns an array with room for the numbers of all local buffers. */
 static int *
 make_buffer_list(void)
 {
@@ -120,7 +122,7 @@ make_buffer_list(void)
 						   MCXT_ALLOC_HUGE);
 }
 
-/* Is buffer i of the pool dirty?  Sets *locator to its page's relation if so. */
+/* Is buffer i of the pool dirty?  If so, sets *locator to its relation's. */
 static bool
 is_dirty(int i, RelFileLocator *locator)
 {
@@ -133,10 +135,10 @@ is_dirty(int i, RelFileLocator *locator)
 }
 
 /*
- * Write ndirty dirty local buffers, whose numbers are in dirty, in the order of
- * their files.  Rows of heaps, nheaps of them in ascending order, get hints on the
- * way: see tp_heap_takes_hints().  Can be cancelled between two calls of the
- * kernel; raises what the storage manager raises.
+ * Write the ndirty dirty local buffers whose numbers are in dirty, in the
+ * order of their files; sorts dirty.  Rows of the nheaps heaps, in ascending
+ * order, get hints first: see tp_heap_takes_hints().  Can be canceled between
+ * two write calls, and raises the storage manager's errors.
  */
 static void
 write_buffers(int *dirty, int ndirty, const RelFileLocator *heaps, int nheaps)
@@ -165,9 +167,10 @@ write_buffers(int *dirty, int ndirty, const RelFileLocator *heaps, int nheaps)
 }
 
 /*
- * Write the dirty local buffers of nlocators relations, given by their locators in
- * ascending order, with hints for those in heaps.  Returns the number of pages
- * written.  A buffer without storage ends the pool, see tp_localbuf_stats_collect().
+ * Write the dirty local buffers of the nlocators relations in locators, which
+ * are in ascending order, with hints for those in heaps.  Returns the number
+ * of pages written.  No buffer after the first one without storage is in use,
+ * see tp_localbuf_stats_collect().
  */
 static int64
 flush_relations(const RelFileLocator *locators, int nlocators,
@@ -188,8 +191,10 @@ flush_relations(const RelFileLocator *locators, int nlocators,
 }
 
 /*
- * Write all dirty local buffers, with hints in the session's heaps.  Returns the
- * number of pages written.
+ * Write all dirty local buffers, with hints in the session's heaps.  Returns
+ * the number of pages written.  This and the functions below can be canceled,
+ * and raise the storage manager's errors; pages not written by then stay
+ * dirty.
  */
 int64
 tp_flush_all_local_buffers(void)
@@ -212,8 +217,8 @@ tp_flush_all_local_buffers(void)
 }
 
 /*
- * Write the dirty local buffers of relations, a List of Relation, with hints in
- * the heaps among them.  Returns the number of pages written.
+ * Write the dirty local buffers of relations, a List of Relation, with hints
+ * in the heaps among them.  Returns the number of pages written.
  */
 int64
 tp_flush_local_buffers_of(List *relations)
@@ -243,9 +248,9 @@ tp_flush_local_buffers_of(List *relations)
 }
 
 /*
- * Write the dirty local buffers of nlocators relations, given by their locators in
- * ascending order, as they are: for pages that are not read again soon.  Returns
- * the number of pages written.
+ * Write the dirty local buffers of the nlocators relations in locators, which
+ * are in ascending order, without hints: for pages that are not read again
+ * soon.  Returns the number of pages written.
  */
 int64
 tp_flush_without_hints(const RelFileLocator *locators, int nlocators)

@@ -3,18 +3,18 @@
  * localbuf_hints.c
  *	  Hint bits on heap pages that are about to be written.
  *
- * A row that was just inserted does not say whether its transaction has
- * committed.  The first reader finds out and notes it in the row, so that later
- * readers need not.  Parallel workers each have a copy of the page of their own,
- * which goes when they do: every one of them would find out again, for every
- * row, at every query.  So the flush notes it for them, on pages that it writes
- * anyway.
+ * A row that was just inserted does not show whether its transaction has
+ * committed.  The first reader looks that up and sets a hint bit in the row,
+ * so that later readers need not.  Each parallel worker has its own copy of
+ * the page, which is lost when the worker exits: every worker would look up
+ * the transaction again, for every row, in every query.  So the flush sets the
+ * bits, on pages that it writes anyway.
  *
  * The invariant: a bit is set only where HeapTupleSatisfiesMVCC() would set it
  * in this session at this moment, and nothing else on the page is changed.  In
- * particular nothing is said of a transaction that is not over, this one and its
- * subtransactions included, nor of row locks.  A temporary relation is not
- * WAL-logged, so that a commit record need not be on disk before its hint (see
+ * particular no bit is set for a transaction in progress, including this one
+ * and its subtransactions, or for row locks.  A temporary relation is not
+ * WAL-logged, so a hint may reach the disk before the commit record does (see
  * SetHintBits() in heapam_visibility.c).
  *
  *-------------------------------------------------------------------------
@@ -30,9 +30,9 @@
 #include "localbuf.h"
 
 /*
- * Whether rel's main fork consists of heap pages that hints may be set on.
- * False also if there is nothing to say about its rows, as the transaction that
- * has made its file is still running.
+ * Does rel's main fork consist of heap pages on which hints may be set?  Also
+ * false if the running transaction has created the file, as then no hint can
+ * be set for the rows that it has inserted.
  */
 bool
 tp_heap_takes_hints(Relation rel)
@@ -43,13 +43,13 @@ tp_heap_takes_hints(Relation rel)
 }
 
 /*
- * Find out what a reader would note about xid now: committed, aborted, or
- * nothing.
+ * Look up which hint a reader would set for xid now: committed, aborted, or
+ * none, which is 0.
  */
 static pg_noinline uint16
 look_up(TransactionId xid, uint16 committed, uint16 aborted)
 {
-	/* the order matters: see HeapTupleSatisfiesMVCC(), heapam_visibility.c */
+	/* in the order of HeapTupleSatisfiesMVCC() of heapam_visibility.c */
 	if (TransactionIdIsCurrentTransactionId(xid) ||
 		TransactionIdIsInProgress(xid))
 		return 0;
@@ -57,8 +57,8 @@ look_up(TransactionId xid, uint16 committed, uint16 aborted)
 }
 
 /*
- * The same, knowing what was found out last: rows that lie next to each other
- * mostly are of the same transaction.
+ * The same, remembering the last result in *known: adjacent rows mostly have
+ * the same transaction.
  */
 static inline uint16
 hint_about(TransactionId xid, KnownXid *known, uint16 committed, uint16 aborted)
@@ -72,12 +72,12 @@ hint_about(TransactionId xid, KnownXid *known, uint16 committed, uint16 aborted)
 }
 
 /*
- * Set hints on the rows of page, a page of a heap's main fork.  known is zeroed
- * before the first page of a flush, and passed on from page to page.
+ * Set hints on the rows of page, which is of a heap's main fork.  *known is
+ * zeroed before the first page of a flush, and passed on from page to page.
  * As SetHintBits() and HeapTupleSatisfiesMVCC() of heapam_visibility.c.
  *
- * The caller writes the page whether or not it has changed.  Raises what looking
- * up a transaction raises, if its status cannot be read.
+ * The caller writes the page whether or not it has changed.  Raises an error
+ * if the status of a transaction cannot be read.
  */
 void
 tp_heap_set_hints(Page page, KnownXids *known)
@@ -101,8 +101,8 @@ tp_heap_set_hints(Page page, KnownXids *known)
 							   HEAP_XMIN_COMMITTED, HEAP_XMIN_INVALID);
 
 		/*
-		 * Most rows have never been deleted.  Of one whose insertion has not
-		 * committed, a reader does not ask.
+		 * Most rows have never been deleted.  A reader looks up the deletion
+		 * only if the insertion has committed.
 		 */
 		if ((mask & (HEAP_XMAX_INVALID | HEAP_XMAX_COMMITTED |
 					 HEAP_XMAX_IS_MULTI)) == 0 &&

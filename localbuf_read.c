@@ -3,9 +3,9 @@
  * localbuf_read.c
  *	  Read a temporary table into the pool, or mark its pages there as dirty.
  *
- * The means to bring the pool into a known state and to measure reading: every
- * page goes through the server's own buffer manager, so that EXPLAIN (BUFFERS)
- * counts what happened, and a page is pinned for no longer than one step.
+ * This brings the pool into a known state, and allows for measuring reads.
+ * Every page goes through the server's own buffer manager, so that EXPLAIN
+ * (BUFFERS) counts it, and is pinned one at a time.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,7 +16,7 @@
 
 #include "localbuf.h"
 
-/* The numbers 0 to n - 1 in random order. */
+/* Returns an array of the numbers 0 to n - 1 in random order. */
 static BlockNumber *
 shuffled_blocks(BlockNumber n)
 {
@@ -28,7 +28,7 @@ shuffled_blocks(BlockNumber n)
 		BlockNumber j = (BlockNumber)
 			pg_prng_uint64_range(&pg_global_prng_state, 0, i);
 
-		/* Fisher and Yates, filling the array while it is shuffled */
+		/* Fisher-Yates, filling the array while shuffling it */
 		if (j != i)
 			blocks[i] = blocks[j];
 		blocks[j] = i;
@@ -37,8 +37,8 @@ shuffled_blocks(BlockNumber n)
 }
 
 /*
- * Read all blocks of a temporary table's main fork into local buffers, in
- * order or in random order; return their number.
+ * Read all blocks of the main fork of rel, a temporary table, into local
+ * buffers, in order or in random order; return their number.  Can be canceled.
  */
 BlockNumber
 tp_read_into_local_buffers(Relation rel, bool randomize)
@@ -60,7 +60,7 @@ tp_read_into_local_buffers(Relation rel, bool randomize)
 	return nblocks;
 }
 
-/* Is buffer i of the pool one with a page of the relation? */
+/* Does buffer i of the pool hold a page of the relation? */
 static bool
 holds_page_of(int i, const RelFileLocator *locator)
 {
@@ -75,8 +75,8 @@ holds_page_of(int i, const RelFileLocator *locator)
 }
 
 /*
- * Mark every page of a temporary relation, of all its forks, that is in local
- * buffers as dirty; return their number.
+ * Mark as dirty all pages of rel, a temporary relation, that are in local
+ * buffers, of all forks; return their number.  Can be canceled.
  */
 int64
 tp_dirty_local_buffers_of(Relation rel)
@@ -92,7 +92,7 @@ tp_dirty_local_buffers_of(Relation rel)
 		if (!holds_page_of(i, &RelationFileLocator(rel)))
 			continue;
 
-		/* finds it in the pool, and so pushes nothing out */
+		/* a hit, so that no page is evicted */
 		buffer = ReadBufferExtended(rel, BufTagGetForkNum(&buf->tag),
 									buf->tag.blockNum, RBM_NORMAL, NULL);
 		Assert(buffer == -i - 1);

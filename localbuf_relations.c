@@ -1,14 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * localbuf_relations.c
- *	  Whose pages are in the pool?
+ *	  The relations to which pages in the pool belong.
  *
  * A buffer's tag names a file, not a relation.  Core's map from the one to the
  * other (RelidByRelfilenumber()) leaves temporary relations out, as sessions
  * may share their numbers, so this makes its own from one scan of pg_class.
  *
- * A page whose relation is not found belongs to a file that the transaction
- * has done away with (DROP, TRUNCATE, CLUSTER) and may yet roll back to.
+ * A page whose relation is not found belongs to a file that the running
+ * transaction has removed (DROP, TRUNCATE, CLUSTER) and may roll back to, or
+ * to a relation that another session has dropped (see localbuf_dropped.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -25,7 +26,7 @@
 
 #include "localbuf.h"
 
-/* Whose TOAST table is it? */
+/* The table to which a TOAST table belongs. */
 typedef struct ToastOwner
 {
 	Oid			toastrelid;		/* hash key */
@@ -44,8 +45,8 @@ make_hash(const char *name, Size keysize, Size entrysize)
 }
 
 /*
- * Note the relation that form describes, if it has storage.
- * Its locator is that of RelationInitPhysicalAddr() of relcache.c.
+ * Add the relation that form describes, if it has storage, with the locator
+ * that RelationInitPhysicalAddr() of relcache.c would compute.
  */
 static void
 add_relation(HTAB *relations, HTAB *toast_owners, Form_pg_class form)
@@ -76,7 +77,7 @@ add_relation(HTAB *relations, HTAB *toast_owners, Form_pg_class form)
 	entry->of_toast = false;
 }
 
-/* Find out which table the relation hangs on. */
+/* Set the table to which the relation belongs. */
 static void
 set_table(TempRelation *relation, HTAB *toast_owners)
 {
@@ -95,9 +96,10 @@ set_table(TempRelation *relation, HTAB *toast_owners)
 }
 
 /*
- * All relations with storage that are temporary and this session's: a hash of
- * TempRelation by RelFileLocator, in the current memory context.
- * See RelidByRelfilenumber() of relfilenumbermap.c (15: RelidByRelfilenode()).
+ * Returns all temporary relations of this session that have storage: a hash
+ * table of TempRelation by RelFileLocator, in the current memory context.  Can
+ * be canceled.  See RelidByRelfilenumber() of relfilenumbermap.c (15:
+ * RelidByRelfilenode() of relfilenodemap.c).
  */
 HTAB *
 tp_session_temp_relations(void)
@@ -138,8 +140,8 @@ tp_session_temp_relations(void)
 }
 
 /*
- * Is a relation of this access method and kind made of heap pages: a table or TOAST
- * table of the access method heap?
+ * Does a relation with this access method and kind consist of heap pages, as a
+ * table or TOAST table with the access method heap does?
  */
 bool
 tp_is_heap(Oid relam, char relkind)
@@ -149,7 +151,7 @@ tp_is_heap(Oid relam, char relkind)
 }
 
 /*
- * For qsort() and bsearch(): an order of locators, no matter which.
+ * For qsort() and bsearch(): an arbitrary order of locators.
  */
 int
 tp_compare_locators(const void *a, const void *b)
@@ -158,9 +160,9 @@ tp_compare_locators(const void *a, const void *b)
 }
 
 /*
- * All heaps of the session's temporary tables and their TOAST tables.  Returns
- * their number, and their locators in ascending order, in the current memory
- * context.
+ * Get the heaps of all temporary tables of this session, and of their TOAST
+ * tables.  Sets *heaps to their locators in ascending order, in the current
+ * memory context, and returns their number.
  */
 int
 tp_session_heaps(RelFileLocator **heaps)

@@ -3,19 +3,21 @@
  * localbuf_stats.c
  *	  Counting the session's pool of local buffers.
  *
- * Core counts neither how many local buffers are dirty nor whose they are, so
- * one walk over the descriptors counts both, for all relations at once.  The
- * counts are true at the moment of the walk, and nothing is pinned or changed.
+ * Core counts neither the dirty local buffers nor the buffers of each
+ * relation, so one walk over the descriptors counts both, for all relations at
+ * once.  The counts are those at the moment of the walk, and nothing is pinned
+ * or changed.
  *
- * With a large pool the walk costs as much as a small query, and a statement's
- * plan is priced twice, by the planner and by the second look.  For prices, the
- * last walk's counts are therefore taken again for as long as core's own counters
- * say that no page has come into the pool, become dirty or been written.  They do
- * not count what drops pages, as DROP and TRUNCATE do: these leave no page of
- * the file, and any page that comes after is counted.
+ * The walk over a large pool costs as much as a small query, and the flush of
+ * a statement is costed twice, by the planner and by the second look.  For
+ * cost estimates, the counts of the last walk are therefore reused as long as
+ * core's own counters show that no page has been read into the pool, dirtied
+ * or written.  They do not count pages that are dropped, as by DROP and
+ * TRUNCATE; but these leave no page of the file, and any page that is read
+ * later counts.
  *
- * The invariant: what is written, and what a user asks for, never depends on
- * counts that were not made for it.
+ * The invariant: only cost estimates use counts of an earlier walk; what is
+ * written, and what is shown to the user, does not depend on these.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,7 +28,7 @@
 
 #include "localbuf.h"
 
-/* the counts of the last walk for a price, and core's counters at that time */
+/* counts of the last walk for a cost estimate, and core's counters then */
 static MemoryContext last_context = NULL;
 static LocalBufStats *last_stats = NULL;
 static BufferUsage last_usage;
@@ -44,12 +46,13 @@ make_counts(void)
 }
 
 /*
- * Walk over the pool.  Returns the counts in the current memory context;
- * takes no lock and raises nothing but out of memory.
+ * Walk over the pool.  Returns the counts in the current memory context; takes
+ * no lock and raises no error except out of memory.
  *
  * A buffer gets its storage when it is first used, and buffers are first used
- * in the order of their numbers (see GetLocalVictimBuffer() of localbuf.c; 15:
- * LocalBufferAlloc()), so the walk ends at the first one without.
+ * in the order of their numbers (see GetLocalVictimBuffer(), in 15
+ * LocalBufferAlloc(), of localbuf.c), so the walk ends at the first one
+ * without storage.
  */
 LocalBufStats *
 tp_localbuf_stats_collect(void)
@@ -73,7 +76,7 @@ tp_localbuf_stats_collect(void)
 		if ((state & BM_TAG_VALID) == 0)
 			continue;
 
-		/* neighbours mostly belong together: look up only what is new */
+		/* neighbors mostly hold pages of the same relation */
 		locator = BufTagGetRelFileLocator(&buf->tag);
 		if (count == NULL ||
 			memcmp(&count->locator, &locator, sizeof(RelFileLocator)) != 0)
@@ -94,7 +97,7 @@ tp_localbuf_stats_collect(void)
 	return stats;
 }
 
-/* Has the pool changed since last_usage, as far as a price goes? */
+/* Has the pool changed since last_usage, so that cost estimates may differ? */
 static bool
 pool_has_changed(void)
 {
@@ -104,8 +107,8 @@ pool_has_changed(void)
 }
 
 /*
- * The same for a price: walks over the pool only if it has changed since the
- * last time.
+ * The same for a cost estimate: walks over the pool only if it has changed
+ * since the last time.
  */
 LocalBufStats *
 tp_localbuf_stats_for_price(void)
@@ -130,7 +133,7 @@ tp_localbuf_stats_for_price(void)
 		last_usage = pgBufferUsage;
 	}
 
-	/* a copy, as a statement that is planned meanwhile may count anew */
+	/* a copy, as a nested planner call may walk again */
 	stats = palloc(sizeof(LocalBufStats));
 	*stats = *last_stats;
 	stats->relations = make_counts();
@@ -142,8 +145,8 @@ tp_localbuf_stats_for_price(void)
 }
 
 /*
- * The counts of rel, all forks together; NULL when the pool holds no page of
- * it.
+ * Returns the counts of rel, all forks together, or NULL if the pool holds no
+ * page of it.
  */
 LocalBufCount *
 tp_localbuf_stats_relation(LocalBufStats *stats, Relation rel)
@@ -153,10 +156,10 @@ tp_localbuf_stats_relation(LocalBufStats *stats, Relation rel)
 }
 
 /*
- * Is buffer i of the pool pinned?  By this session's code, which core counts
- * in LocalRefCount, or by a read that is under way (from 18 on), which it
- * counts in the state word alone.  As InvalidateLocalBuffer() of localbuf.c
- * (before 18: DropRelationAllLocalBuffers()).
+ * Is buffer i of the pool pinned?  Core counts pins of this session's code in
+ * LocalRefCount, and those of a read in progress (from 18 on) in the state
+ * word alone.  As InvalidateLocalBuffer() of localbuf.c (before 18:
+ * DropRelationAllLocalBuffers()).
  */
 bool
 tp_local_buffer_is_pinned(int i)

@@ -137,7 +137,7 @@ tp_planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
 {
 	PlannerCall call = {0};
 	int			guc_level = NewGUCNestLevel();
-	PlannedStmt *result;
+	PlannedStmt *volatile result;
 
 	call.outer = current;
 	call.consider_temp = consider_temp;

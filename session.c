@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * session.c
- *	  Temporary tables of this session, and counters of what the module did.
+ *	  Temporary tables of this session, and counters of the module's actions.
  *
- * The counters belong to one process, and each is added to in one place: before
- * workers are launched, before the next launch or at the end of the run, when a
- * dirty flag is cleared, when the second look decides.  They count what happened,
- * whether or not the statement failed or the transaction was rolled back.  A
- * worker's counters are lost when it exits.
+ * The counters belong to one process, and each is incremented in one place:
+ * before workers are launched, before the next launch or at the end of the
+ * run, when a dirty flag is cleared, or when the second look decides.  They
+ * count what happened, even if the statement failed or the transaction was
+ * rolled back.  A worker's counters are lost when it exits.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,8 +24,8 @@
 SessionStats tp_session_stats;
 
 /*
- * Has this session a temporary schema?  Every hook asks this first, and for most
- * sessions it is the only question.
+ * Does this session have a temporary schema?  Every hook checks this first,
+ * and in most sessions nothing else.
  */
 bool
 tp_session_has_temp_tables(void)

@@ -18,7 +18,7 @@ double		tp_buffer_scan_cost = 0.01;
 int			tp_worker_temp_buffers = 1024;
 
 /*
- * Define the settings; called once, when the module is loaded.
+ * Define the settings.  Called once, when the module is loaded.
  */
 void
 tp_define_settings(void)
@@ -32,14 +32,14 @@ tp_define_settings(void)
 							 NULL, NULL, NULL);
 	DefineCustomRealVariable("temp_parallel.write_temp_page_cost",
 							 "Sets the planner's estimate of the cost of writing a dirty local buffer.",
-							 "On the scale of seq_page_cost.",
+							 "The cost is on the same scale as \"seq_page_cost\".",
 							 &tp_write_temp_page_cost,
 							 1.30, 0, DBL_MAX,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 	DefineCustomRealVariable("temp_parallel.buffer_scan_cost",
-							 "Sets the planner's estimate of the cost of looking at a local buffer for a dirty page.",
-							 "On the scale of seq_page_cost.",
+							 "Sets the planner's estimate of the cost of checking whether a local buffer is dirty.",
+							 "The cost is on the same scale as \"seq_page_cost\".",
 							 &tp_buffer_scan_cost,
 							 0.01, 0, DBL_MAX,
 							 PGC_USERSET, GUC_EXPLAIN,

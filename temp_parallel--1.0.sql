@@ -9,7 +9,7 @@ AS 'MODULE_PATHNAME', 'pg_flush_local_buffers'
 LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION pg_flush_local_buffers() IS
-'write all dirty local buffers of this session, return the number of pages written';
+'write all dirty local buffers of this session and return the number of pages written';
 
 CREATE FUNCTION pg_allocated_local_buffers()
 RETURNS integer
@@ -35,7 +35,7 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION pg_temp_flush_cost(regclass) IS
 'planner cost of flushing a temporary table with its indexes and TOAST table, or all local buffers';
 
--- looking into the pool
+-- showing local buffers
 
 CREATE FUNCTION pg_local_buffers_pages(
 	OUT bufferid integer,
@@ -78,7 +78,7 @@ AS 'MODULE_PATHNAME', 'pg_local_buffers_summary'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION pg_local_buffers_summary() IS
-'how many local buffers of this session hold a page, do not, are dirty, are pinned, have storage';
+'numbers of local buffers of this session that hold a page, hold none, are dirty, are pinned and have storage, and the mean usage count';
 
 CREATE FUNCTION pg_local_buffers_relations(
 	OUT "table" regclass,
@@ -93,7 +93,7 @@ AS 'MODULE_PATHNAME', 'pg_local_buffers_relations'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION pg_local_buffers_relations() IS
-'pages in local buffers by table, relation (itself, index, TOAST table, TOAST index) and fork';
+'pages in local buffers by table, relation (the table itself, an index, its TOAST table or TOAST index) and fork';
 
 -- writing, evicting, reading, dirtying
 
@@ -103,7 +103,7 @@ AS 'MODULE_PATHNAME', 'pg_flush_local_buffers_relation'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION pg_flush_local_buffers(regclass) IS
-'write the dirty local buffers of a temporary table, its indexes and its TOAST table, return the number of pages written';
+'write the dirty local buffers of a temporary table, its indexes and its TOAST table, and return the number of pages written';
 
 CREATE FUNCTION pg_evict_local_buffers(
 	relation regclass DEFAULT NULL,
@@ -115,7 +115,7 @@ AS 'MODULE_PATHNAME', 'pg_evict_local_buffers'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION pg_evict_local_buffers(regclass) IS
-'write a temporary table, its indexes and its TOAST table, or all that the caller owns, out of local buffers; pinned pages are skipped, and so is what belongs to others';
+'write and evict the local buffers of a temporary table, its indexes and its TOAST table, or of all temporary tables that the caller owns; pinned pages and those of other owners are skipped';
 
 CREATE FUNCTION pg_read_temp_relation(relation regclass, randomize boolean DEFAULT false)
 RETURNS bigint
@@ -123,7 +123,7 @@ AS 'MODULE_PATHNAME', 'pg_read_temp_relation'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION pg_read_temp_relation(regclass, boolean) IS
-'read all blocks of a temporary table into local buffers, in order or in random order, return their number';
+'read all blocks of a temporary table into local buffers, in order or in random order, and return their number';
 
 CREATE FUNCTION pg_temp_buffers_dirty(relation regclass)
 RETURNS bigint
@@ -131,7 +131,7 @@ AS 'MODULE_PATHNAME', 'pg_temp_buffers_dirty'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION pg_temp_buffers_dirty(regclass) IS
-'mark all pages of a temporary table that are in local buffers as dirty, return their number';
+'mark all pages of a temporary table that are in local buffers as dirty and return their number';
 
 CREATE FUNCTION pg_temp_os_cache_evict(
 	relation regclass,
@@ -142,9 +142,9 @@ AS 'MODULE_PATHNAME', 'pg_temp_os_cache_evict'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION pg_temp_os_cache_evict(regclass) IS
-'evict a temporary table from local buffers, and ask the kernel to drop its files from the page cache: advice, which it may ignore; still_cached is its own account, null where it gives none';
+'evict a temporary table from local buffers, and advise the kernel to drop its files from the page cache, which it may ignore; still_cached is the number of pages that the kernel reports as cached, null if it does not report that';
 
--- what it has cost so far
+-- counters of the session
 
 CREATE FUNCTION temp_parallel_stats(
 	OUT flushes bigint,
@@ -160,7 +160,7 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION temp_parallel_stats() IS
 'this session''s flushes before launches of workers, the pages and milliseconds they took, workers launched after them, pages whose hints the leader dropped, and statements whose parallel plan the leader ran alone';
 
--- the constants of the cost model, measured
+-- calibrating the cost model
 
 CREATE FUNCTION temp_parallel_calibrate(
 	pages integer DEFAULT NULL,

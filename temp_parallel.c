@@ -30,7 +30,7 @@
 #include "exec.h"
 #include "readonly.h"
 
-PG_MODULE_MAGIC;
+TP_MODULE_MAGIC;
 
 static planner_hook_type prev_planner = NULL;
 static set_rel_pathlist_hook_type prev_set_rel_pathlist = NULL;

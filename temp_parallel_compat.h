@@ -48,6 +48,14 @@
 #include "storage/read_stream.h"
 #endif
 
+/* 18 shows a module's name and version in pg_get_loaded_modules(). */
+#if PG_VERSION_NUM >= 180000
+#define TP_MODULE_MAGIC \
+	PG_MODULE_MAGIC_EXT(.name = "temp_parallel", .version = TP_VERSION)
+#else
+#define TP_MODULE_MAGIC		PG_MODULE_MAGIC
+#endif
+
 /*
  * The process that the files of the session's temporary relations are named
  * after; in a worker, its leader.

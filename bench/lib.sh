@@ -1,13 +1,14 @@
 # shellcheck shell=bash disable=SC2154  # $top, $buffers and what script/lib.sh sets
-# What script/demo and the programs of bench share beyond script/lib.sh; to be sourced
-# before it does make_workdir, as that changes $HOME.
+# What script/demo and the programs in bench share beyond script/lib.sh. To be
+# sourced before make_workdir is called, which changes $HOME.
 #
-#   build_extension PGCONFIG packages, server, extension; PGCONFIG may be empty
-#                            for the Debian release's own version
-#   bench_server PGCONFIG    the same, and a cluster
-#   bench_driver MODULE ARG..  run a module of bench/tpbench as a step
+#   build_extension PGCONFIG    install packages and a private server, build the
+#                               extension for it; if PGCONFIG is empty, for the
+#                               Debian release's own version
+#   bench_server PGCONFIG       the same, and start a cluster
+#   bench_driver MODULE ARG...  run a module or package of bench/tpbench as a step
 
-# What is costly to get again, and the user's to keep or to delete.
+# For what is expensive to obtain again. The user may delete it.
 cache=${XDG_CACHE_HOME:-$HOME/.cache}
 export XDG_CACHE_HOME=$cache
 
@@ -22,7 +23,7 @@ build_extension() {
 	apt_install_missing "${packages[@]}"
 	private_server "$pg_config"
 
-	# Compiled from a copy: the user's own may hold objects for another version.
+	# Compiled from a copy: the tree itself may contain objects for another version.
 	copy_tree "$top" "$work/src"
 	chown -R "$server_user" "$work/src"
 	local make=(make -s -C "$work/src" with_llvm=no "PG_CONFIG=$pg_config")
@@ -37,25 +38,25 @@ bench_server() {
 	build_extension "$1"
 	progress "starting a throw-away cluster in $work"
 	make_cluster cluster
-	# Only unlogged tables use shared buffers here: as many as the session has
-	# for temporary ones. Autovacuum never sees a temporary table, and must not
-	# help the others, nor work while something is timed.
+	# Only unlogged tables use shared buffers here, as many as the session has
+	# local buffers. Autovacuum never processes temporary tables; it must not
+	# help the others, nor run while something is timed.
 	run "$work/settings.log" "$bindir/psql" -qX -d postgres \
 		-c "ALTER SYSTEM SET shared_buffers = '$buffers'" \
 		-c "ALTER SYSTEM SET autovacuum = off" \
 		-c "ALTER SYSTEM SET max_wal_size = '8GB'"
 	run "$work/settings.log" "${AS_SERVER[@]}" "$bindir/pg_ctl" -D "$work/cluster" \
-		-l "$work/cluster.log" -w restart || die "the server did not start again"
+		-l "$work/cluster.log" -w restart || die "the server did not restart"
 }
 
-# Its venv is kept in the cache, one per version of Python and of the list.
+# Its venv is kept in the cache, one per version of Python and of requirements.txt.
 bench_driver() {
 	local python venv
 	python=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 	venv=$cache/temp_parallel/driver-$python-$(cksum <"$top/bench/requirements.txt" | tr ' ' -)
 	if [ ! -e "$venv/complete" ]; then
 		apt_install_missing python3-venv
-		progress "getting the database driver for Python $python"
+		progress "installing the database driver for Python $python"
 		if ! run "$work/venv.log" python3 -m venv --clear "$venv" ||
 			! run "$work/venv.log" "$venv/bin/pip" install --quiet \
 				--disable-pip-version-check -r "$top/bench/requirements.txt"
@@ -65,7 +66,7 @@ bench_driver() {
 		fi
 		touch "$venv/complete"
 	fi
-	# Like run(), but on the caller's own stdout: what it prints is the result.
+	# Like run(), but with the caller's stdout: what it prints is the result.
 	PGDATABASE=postgres START=$SECONDS TEMP_BUFFERS=$buffers \
 		PYTHONPATH=$top/bench PYTHONDONTWRITEBYTECODE=1 \
 		setsid "$venv/bin/python" -m "tpbench.$1" "${@:2}" </dev/null &

@@ -1,9 +1,8 @@
 /*
  * plain_writes FILE PAGES CALL
  *
- * Reads the first PAGES pages of 8 kB of FILE, and writes the same bytes to it
- * again in their order, CALL pages with each call of the kernel. Prints how many
- * microseconds the writing took.
+ * Reads the first PAGES pages of 8 kB of FILE, and writes them back in order, CALL
+ * pages per system call. Prints how many microseconds the writing took.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,34 +1,34 @@
 # shellcheck shell=bash
-# What the scripts share; to be sourced by a bash script running `set -eu`.
+# Functions for all scripts; to be sourced by a bash script running `set -eu`.
 #
-#   progress TEXT            a line with the seconds since the start
+#   progress TEXT            print a line with the seconds since the start
 #   die TEXT                 the same on stderr, then exit 1
-#   apt_install_missing P..  install those of the Debian packages that are not
-#   debian_pg_version        the PostgreSQL version that this Debian comes with
-#   apt_mirror SUITE         the mirror from which apt gets this machine's SUITE
-#   make_workdir             sets $work, a directory that is gone at exit; in
+#   apt_install_missing P..  install those of the Debian packages that are missing
+#   debian_pg_version        print the PostgreSQL version of this Debian release
+#   apt_mirror SUITE         print the mirror from which apt gets this machine's SUITE
+#   make_workdir             set $work, a directory that is removed at exit; in
 #                            $work_parent, or in /tmp
-#   copy_tree SRC DST        the sources without build products and .git
-#   private_server PGCONFIG  a copy of that server under $work; see there
+#   copy_tree SRC DST        copy the sources without build products and .git
+#   private_server PGCONFIG  make a copy of that server under $work; see there
 #   make_cluster NAME        start a throw-away cluster on that copy
-#   run LOG COMMAND...       a step that Ctrl-C or TERM can interrupt
+#   run LOG COMMAND...       run a step that Ctrl-C or TERM can interrupt
 #
 # A script that needs to do more at exit defines on_exit(); it gets the exit
 # status, and runs before servers are stopped and $work is removed.
 #
-# Nothing is ever installed into the system's server, and no cluster but the
-# throw-away one is connected to: the PG* variables of the caller are dropped.
+# Nothing is installed into the system's server, and only the throw-away cluster
+# is connected to: the caller's PG* variables are unset.
 
 unset "${!PG@}"
 export LC_ALL=C
 
-# Which Debian suite has which version of PostgreSQL.
+# PostgreSQL versions, each with the Debian suite that has it.
 supported_versions=(15:bookworm 17:trixie 18:sid)
 
 work=           # the temporary directory
 keep=           # not empty: keep $work
 child=          # the session that run() waits for
-AS_SERVER=()    # prefix for a command that must not be root's
+AS_SERVER=()    # prefix for a command that must not run as root
 debian_keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 progress() { printf '[%4ds] %s\n' "$SECONDS" "$*"; }
@@ -41,8 +41,8 @@ as_root() {
 	fi
 }
 
-# Three tries, as a mirror may answer badly once. The lists are fetched only
-# when the first try shows that they are absent or out of date.
+# Three tries, as a mirror may fail once. The package lists are fetched only if
+# the first try fails, as they may be missing or out of date.
 apt_install_missing() {
 	local p missing=() try
 	for p in "$@"; do
@@ -50,7 +50,7 @@ apt_install_missing() {
 			grep -q '^install ok installed$' || missing+=("$p")
 	done
 	[ ${#missing[@]} -gt 0 ] || return 0
-	# Elsewhere than on Debian, what is absent shows when it is used.
+	# On other systems, a missing package is noticed when it is used.
 	command -v apt-get >/dev/null || return 0
 	progress "installing ${missing[*]}"
 	for try in 1 2 3; do
@@ -80,8 +80,8 @@ debian_pg_version() {
 	echo "$v"
 }
 
-# From whatever kind of sources apt reads. Other suites are beside it, of the
-# same date if it is a dated one; signed by a key of $debian_keyring.
+# Works with any kind of apt sources. The mirror has the other suites, too, of the
+# same date if it is a dated one, signed by a key of $debian_keyring.
 apt_mirror() {
 	apt-get --print-uris update | sed -n "s#^'\(.*\)/dists/$1/.*#\1#p;T;q"
 }
@@ -95,7 +95,7 @@ make_workdir() {
 	trap cleanup EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
-	# The reader of the output may go away, as head does.
+	# The reader of the output may exit first, as head does.
 	trap 'exit 141' PIPE
 }
 
@@ -114,8 +114,8 @@ cleanup() {
 		wait "$child" 2>/dev/null
 	fi
 	if declare -F on_exit >/dev/null; then on_exit "$status"; status=$?; fi
-	# The cluster's server, and those that an interrupted TAP test left. A
-	# server in the middle of its start may show up a moment later.
+	# The cluster's server, and those that an interrupted TAP test left running. A
+	# server that is starting may have its postmaster.pid only a moment later.
 	for _ in 1 2; do
 		[ -n "${bindir-}" ] || break
 		while IFS= read -r pidfile; do
@@ -130,9 +130,9 @@ cleanup() {
 	exit "$status"
 }
 
-# In a session of its own, waited for by `wait`: that is the only way in which
-# bash runs a trap at once, and in which all that a step started can be ended.
-# The lines of the log that the sed script $follow prints are shown meanwhile.
+# Runs the step in its own session, so that all its processes can be terminated,
+# and waits with `wait`, during which bash runs traps at once. Meanwhile, the lines
+# of the log that the sed script $follow prints are shown.
 run() {
 	local log=$1 out=$1 status=0 follower=
 	shift
@@ -160,11 +160,11 @@ copy_tree() {
 		tar -C "$2" --no-same-owner -xf -
 }
 
-# PostgreSQL finds its libraries and its share directory relative to where its
-# programs are. So a copy of the programs, with links to all the rest, is a
-# server of its own, into which an extension can be installed (with
-# `make install DESTDIR=$server_root PG_CONFIG=$pg_config`) while the system's
-# stays as it is. Sets $pg_config (the system's), $server_root, $bindir, and
+# PostgreSQL finds its libraries and its share directory relative to its programs.
+# So a copy of the programs, with links to everything else, is a separate server,
+# into which an extension can be installed (with
+# `make install DESTDIR=$server_root PG_CONFIG=$pg_config`) without changing the
+# system's. Sets $pg_config (the system's), $server_root, $bindir, and
 # $server_user with AS_SERVER, since a server refuses to run as root.
 private_server() {
 	local d
@@ -179,7 +179,7 @@ private_server() {
 	for d in "$("$pg_config" --pkglibdir)" "$("$pg_config" --sharedir)"; do
 		mkdir -p "$server_root$d"
 		cp -rs "$d/." "$server_root$d"
-		# A copy that somebody installed must not be what is tested.
+		# An installed copy of the extension must not be tested instead.
 		find "$server_root$d" -mindepth 1 -name 'temp_parallel*' -exec rm -rf {} +
 	done
 	server_user=$(id -un)
@@ -192,9 +192,9 @@ private_server() {
 	fi
 }
 
-# Its socket is in $work, it listens on no port. Sets PGHOST, PGPORT and
-# PGUSER; the server's log is $work/NAME.log. Checksums are on, so that a page
-# written back wrongly shows; a crash of the machine need not be survived.
+# The cluster's socket is in $work; it listens on no port. Sets PGHOST, PGPORT and
+# PGUSER; the server's log is $work/NAME.log. Checksums are on, to detect pages
+# written wrongly; fsync is off, as a crash of the machine need not be survived.
 make_cluster() {
 	local data=$work/$1
 	run "$data.initdb" "${AS_SERVER[@]}" "$bindir/initdb" -D "$data" -k -U postgres \

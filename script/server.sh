@@ -1,26 +1,26 @@
 # shellcheck shell=bash
-# Servers for tests that want another one than a distribution's package: built
-# from the source of Debian's package, once, and kept in the cache of source.sh,
-# after which this is to be sourced.
+# Servers for tests that need other build options than a distribution's package:
+# built once from the source of Debian's package, and kept in the cache of
+# source.sh. To be sourced after source.sh.
 #
-#   server_packages          the Debian packages that building one needs, too
+#   server_packages          the additional Debian packages for building one
 #   build_server VERSION     sets $pg_config to that of a server with assertions
-#                            on, and with segments of 6 blocks, so that a small
-#                            table has several files; builds it if need be
-#   use_sanitizers           after private_server: starts that server with the
-#                            runtime of the sanitizers that the extension alone
-#                            is built with ($SANITIZE, for COPT). A finding ends
-#                            the process, as a failed assertion does
+#                            enabled, and with segments of 6 blocks, so that a
+#                            small table has several files; builds it if necessary
+#   use_sanitizers           after private_server: makes that server start with the
+#                            runtime of the sanitizers; only the extension is built
+#                            with them ($SANITIZE, for COPT). A finding aborts the
+#                            process, as a failed assertion does
 #
 # A server is in the cache under its name only when it is complete: it is built
-# in $work and installed beside that name. Without that directory, or with other
-# options than it was built with, it is built anew.
+# in $work and installed next to that name, then renamed. If it is missing, or was
+# built with other options, it is built again.
 
 server_packages=(bison flex)
 SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all'
 
-# configure's, one a line. Without what the tests do not need: fewer packages,
-# and less to compile.
+# Options of configure, one per line. Without features that the tests do not need:
+# fewer packages, and less to compile.
 server_options() {
 	printf '%s\n' --enable-cassert --enable-debug --enable-tap-tests \
 		--without-icu --without-readline --without-zlib
@@ -36,7 +36,7 @@ build_server() {
 
 	mkdir -p "$source_cache" 2>/dev/null && [ -w "$source_cache" ] ||
 		die "cannot write to $source_cache; set TEMP_PARALLEL_CACHE to another directory"
-	# Shared until this run ends, so that no other one replaces the server.
+	# A shared lock until this run ends, so that no other run replaces the server.
 	exec {lock}>>"$dir.lock"
 	flock -s "$lock"
 	server_is_complete && return
@@ -68,16 +68,16 @@ build_server() {
 	flock -s "$lock"
 }
 
-# Of build_server: is it there, and as it would be built now?
+# For build_server: does the server exist, built with the present options?
 server_is_complete() {
 	cmp -s "$dir/options" <(printf '%s\n' "${options[@]}")
 }
 
-# The server frees little before it exits, and measures the depth of its stack.
-# For what initdb starts, its program stays as it is; "pg_ctl restart" starts what
-# the server believes to be its program.
+# No leak detection, as the server frees little before it exits; no fake stack, as
+# it checks its stack depth. What initdb starts runs without sanitizers. The server is
+# given the wrapper's name, as that is what "pg_ctl restart" starts.
 use_sanitizers() {
-	export TEST_SANITIZE=1		# for what cannot be tested with it
+	export TEST_SANITIZE=1		# skips what cannot be tested with sanitizers
 	mv "$bindir/postgres" "$bindir/postgres.real"
 	cat >"$bindir/postgres" <<-SH
 		#!/bin/bash

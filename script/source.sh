@@ -2,26 +2,27 @@
 # The source of PostgreSQL, from Debian's source package. To be sourced after
 # lib.sh.
 #
-#   $source_cache            what is kept for the next run: $TEMP_PARALLEL_CACHE,
-#                            by default /var/cache/temp_parallel for root and
+#   $source_cache            directory of files kept for the next run:
+#                            $TEMP_PARALLEL_CACHE, by default
+#                            /var/cache/temp_parallel for root and
 #                            ~/.cache/temp_parallel for others
 #   source_packages          the Debian packages that this needs
 #   source_tarball VERSION   sets $tarball to the upstream release that Debian has,
-#                            without Debian's patches, which are about where
-#                            things lie; fetched if it is not in the cache
-#   core_tests VERSION DIR   its src/test/regress, into DIR
+#                            without Debian's patches, which are about file
+#                            locations; fetched if it is not in the cache
+#   core_tests VERSION DIR   unpacks its src/test/regress into DIR
 
-# Now, as make_workdir changes $HOME.
+# Set here, as make_workdir changes $HOME.
 if [ -n "${TEMP_PARALLEL_CACHE-}" ]; then source_cache=$TEMP_PARALLEL_CACHE
 elif [ "$(id -u)" = 0 ]; then source_cache=/var/cache/temp_parallel
 else source_cache=${XDG_CACHE_HOME:-${HOME-}/.cache}/temp_parallel
 fi
 
-# shellcheck disable=SC2034  # for who sources this
+# shellcheck disable=SC2034  # for scripts that source this
 source_packages=(bzip2 debian-archive-keyring)
 
-# One try, into the cache under its name only when it is whole. apt has lists of
-# its own here: the machine's are not to be changed.
+# One try. The file gets its name in the cache only when it is complete. apt uses
+# separate package lists, so that the machine's do not change.
 fetch_source() {
 	local version=$1 suite=$2 mirror=$3 dir=$work/source-$1 apt
 	mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial"

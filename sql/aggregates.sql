@@ -1,5 +1,5 @@
 --
--- Aggregates, order and LIMIT: what workers do with the rows they read
+-- Aggregates, sorting and LIMIT: what workers do with the rows that they read
 --
 LOAD 'temp_parallel';
 \i sql/include/shapes.sql
@@ -11,20 +11,20 @@ INSERT INTO t SELECT i, i % 10, i % 7, i, 's' || i % 50 FROM generate_series(1, 
 CREATE INDEX t_id ON t (id);
 ANALYZE t;
 
--- Before each query every page is changed and the change committed: a page that
--- is not flushed would give the worker another answer, or none.
+-- Before each query, every page is changed and the change committed: if a page
+-- were not flushed, workers would return other rows, or fail.
 \set check 'UPDATE t SET v = v + 1; SELECT * FROM pg_temp.both_ways'
 
 --
--- Aggregates: the workers aggregate what they read
+-- Partial aggregation in workers
 --
 :check ('SELECT count(*), sum(v), min(v), max(s), avg(v) FROM t', 'Partial Aggregate', 'Parallel Seq Scan on t');
 EXPLAIN (COSTS OFF) SELECT count(*), sum(v) FROM t;
 :check ('SELECT count(v) FILTER (WHERE g > 3), bool_and(v > 0), stddev(v::numeric) FROM t', 'Partial Aggregate');
--- no row at all
+-- no rows
 :check ('SELECT count(*), sum(v) FROM t WHERE v + id < 0', 'Partial Aggregate');
 
--- groups, hashed in the worker; sorted in the worker
+-- groups, hashed in the workers; sorted in the workers
 SET enable_sort = off;
 :check ('SELECT g, h, count(*), sum(v) FROM t GROUP BY g, h', 'Partial HashAggregate');
 RESET enable_sort;
@@ -34,7 +34,7 @@ RESET enable_hashagg;
 :check ('SELECT g, sum(v) FROM t GROUP BY g HAVING sum(v) % 2 = 0', 'Partial');
 :check ('SELECT s, sum(v) AS sv FROM t GROUP BY s ORDER BY sv DESC', 'Partial');
 
--- aggregates that cannot be shared: the workers only read
+-- aggregates that cannot be partial: the workers only scan
 :check ('SELECT count(DISTINCT s), sum(DISTINCT h) FROM t', 'Parallel Seq Scan on t');
 :check ('SELECT g, count(DISTINCT v % 100) FROM t GROUP BY g', 'Parallel Seq Scan on t');
 :check ('SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY v) FROM t', 'Parallel Seq Scan on t');
@@ -52,12 +52,12 @@ RESET enable_hashagg;
 :check ('SELECT id, g, sum(v) OVER (PARTITION BY g ORDER BY id) FROM t', 'Parallel');
 :check ('SELECT * FROM (SELECT id, g, v, rank() OVER (PARTITION BY g ORDER BY v DESC) AS r FROM t) w WHERE r < 4', 'Parallel');
 
--- aggregate of aggregates; a function of the group in the target list
+-- an aggregate of aggregates; grouping by an expression
 :check ('SELECT max(c) FROM (SELECT g, count(*) AS c FROM t GROUP BY g) x', 'Partial');
 :check ('SELECT g * 2 AS d, upper(max(s)) FROM t GROUP BY g * 2', 'Partial');
 
 --
--- Partitionwise
+-- Partitionwise aggregation
 --
 CREATE TEMP TABLE pt (id int, g int, h int, v int) PARTITION BY LIST (g);
 CREATE TEMP TABLE pt0 PARTITION OF pt FOR VALUES IN (0, 1, 2, 3, 4);
@@ -73,9 +73,9 @@ SET enable_partitionwise_aggregate = on;
 RESET enable_partitionwise_aggregate;
 
 --
--- Order: Gather Merge, the workers sort
+-- Sorting: Gather Merge
 --
--- by a sort; by an index; by an index and a sort of what it leaves unordered
+-- by a sort; by an index; by an index and an incremental sort
 :check ('SELECT id, v FROM t ORDER BY v, id', 'Sort', 'Parallel Seq Scan on t');
 EXPLAIN (COSTS OFF) SELECT id, v FROM t ORDER BY v, id;
 SET enable_seqscan = off;
@@ -94,10 +94,11 @@ RESET enable_seqscan;
 :check ('SELECT g, sum(v) AS sv FROM t GROUP BY g ORDER BY sv LIMIT 3', 'Partial');
 EXPLAIN (COSTS OFF) SELECT id, v FROM t ORDER BY v DESC LIMIT 10;
 
--- A LIMIT reaches the sorts in the workers: they keep 10 rows and not all.  A
--- line for any other method than top-N means that the flush node is in the way.
--- A worker that gets fewer than 10 rows would quicksort them, so all rows go
--- to one worker: a plan for leader and worker is run without the leader.
+-- The bound of a LIMIT reaches the sorts in the workers, which keep 10 rows
+-- instead of all.  Any sort method other than top-N means that the bound has
+-- not passed the flush node.  A worker that gets fewer than 10 rows would use
+-- quicksort, so one worker gets all the rows: a plan for a leader and a worker
+-- is run without the leader.
 CREATE FUNCTION pg_temp.sort_methods(query text) RETURNS SETOF text LANGUAGE plpgsql
 SET max_parallel_workers_per_gather = 1 SET parallel_leader_participation = on
 SET plan_cache_mode = force_generic_plan
@@ -120,14 +121,14 @@ END
 $$;
 UPDATE t SET v = v + 1;
 SELECT pg_temp.sort_methods('SELECT id, v FROM t ORDER BY v DESC LIMIT 10');
--- through a projection of what is sorted
+-- through a projection above the sort
 SELECT pg_temp.sort_methods('SELECT id, md5(s) FROM t ORDER BY v DESC LIMIT 10');
--- through a subquery, and above partitions
+-- through a subquery; above partitions
 SELECT pg_temp.sort_methods('SELECT id, v FROM (SELECT id, v + 1 AS v FROM t WHERE g < 8) x ORDER BY v DESC LIMIT 10');
 SELECT pg_temp.sort_methods('SELECT id, v FROM pt ORDER BY v DESC LIMIT 10');
 -- above a join
 SET enable_nestloop = off;
 SET enable_mergejoin = off;
 SELECT pg_temp.sort_methods('SELECT x.id, y.v FROM t x JOIN t y USING (id) ORDER BY y.v DESC, x.id LIMIT 10');
--- without LIMIT it is another method
+-- without LIMIT, another method
 SELECT pg_temp.sort_methods('SELECT id, v FROM t ORDER BY v DESC');

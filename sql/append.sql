@@ -16,7 +16,7 @@ INSERT INTO append_p SELECT i, i, 'p' || i % 10 FROM generate_series(4001, 6000)
 ANALYZE append_p;
 
 --
--- Partitions, two levels of them
+-- Partitions on two levels
 --
 CREATE TEMP TABLE pt (id int, g int, v int, s text) PARTITION BY RANGE (id);
 CREATE TEMP TABLE pt1 PARTITION OF pt FOR VALUES FROM (MINVALUE) TO (1000);
@@ -36,31 +36,32 @@ ANALYZE pt;
 :check ('SELECT tableoid::regclass::text AS t, id, v FROM pt WHERE v % 3 = 0', 'Parallel Append');
 :check ('SELECT pt FROM pt', 'Parallel Append');
 :check ('SELECT id, v FROM pt ORDER BY id', 'Sort', 'Parallel');
--- pruned when planned: to some, to one, to none (no Gather for that)
+-- pruned by the planner: to some partitions, to one, to none (which needs no
+-- Gather)
 :check ('SELECT id, v FROM pt WHERE id BETWEEN 900 AND 1100', 'Parallel Append');
 :check ('SELECT id, v FROM pt2 WHERE g = 1 AND v % 2 = 0', 'Parallel Seq Scan on pt2a');
 EXPLAIN (COSTS OFF) SELECT * FROM pt2 WHERE g = 1 AND g = 2;
 EXPLAIN (COSTS OFF, VERBOSE) SELECT count(*) FROM pt;
--- a sub-partitioned child by itself; a leaf
+-- a partitioned child as the table of the query; a leaf
 :check ('SELECT id, v FROM pt2', 'Parallel Append');
 :check ('SELECT id, v FROM pt3', 'Parallel Seq Scan on pt3');
--- an Append that is not parallel aware
+-- an Append that is not parallel-aware
 SET enable_parallel_append = off;
 :check ('SELECT * FROM pt', 'Append', 'Parallel Seq Scan on pt1', 'Parallel Seq Scan on pt4');
 RESET enable_parallel_append;
--- partitions too small for workers of their own are read whole, by one of them
+-- partitions without a partial path, each of which is read by a single process
 ALTER TABLE pt1 SET (parallel_workers = 0);
 ALTER TABLE pt2a SET (parallel_workers = 0);
 :check ('SELECT * FROM pt', 'Parallel Append', 'Seq Scan on pt1', 'Seq Scan on pt2a', 'Parallel Seq Scan on pt4');
 ALTER TABLE pt1 RESET (parallel_workers);
 ALTER TABLE pt2a RESET (parallel_workers);
--- children that are read by their indexes
+-- index scans of children
 SET enable_seqscan = off;
 :check ('SELECT id, v FROM pt WHERE id BETWEEN 500 AND 4500', 'Parallel');
 RESET enable_seqscan;
 
--- pruned when run: by a parameter of the statement, by the value of a subquery,
--- and, inside the worker, for each outer row
+-- run-time pruning: by a parameter of the statement, by the result of a subquery,
+-- and, in the worker, for each outer row
 SET plan_cache_mode = force_generic_plan;
 PREPARE pruned(int) AS SELECT count(*), sum(v) FROM pt WHERE id < $1;
 EXPLAIN (COSTS OFF) EXECUTE pruned(1500);
@@ -95,7 +96,8 @@ ANALYZE parent, child, grandchild;
 :check_i ('SELECT sum(v), max(extra) FROM child', 'Parallel Append');
 EXPLAIN (COSTS OFF) SELECT id, v FROM parent;
 
--- a temporary child of a permanent table: it kept the whole tree serial
+-- a temporary child of a permanent table, which in core keeps the whole tree
+-- serial
 CREATE TABLE append_parent (id int, v int) WITH (autovacuum_enabled = off);
 CREATE TABLE append_child () INHERITS (append_parent) WITH (autovacuum_enabled = off);
 CREATE TEMP TABLE temp_child () INHERITS (append_parent);
@@ -112,40 +114,39 @@ DROP TABLE append_parent CASCADE;
 -- UNION ALL
 --
 \set check 'UPDATE a SET v = v + 1; UPDATE b SET v = v + 1; SELECT * FROM pg_temp.both_ways'
--- flattened into one append relation: all temporary; mixed with permanent
+-- flattened into one append relation: of temporary tables; with a permanent one
 :check ('SELECT id, v FROM a UNION ALL SELECT id, v FROM b', 'Parallel Append', 'Parallel Seq Scan on a', 'Parallel Seq Scan on b');
 :check ('SELECT id, v FROM a UNION ALL SELECT id, v FROM append_p', 'Parallel Append', 'Parallel Seq Scan on a', 'Parallel Seq Scan on append_p');
 :check ('SELECT id, v FROM append_p UNION ALL SELECT id, v FROM b', 'Parallel Append', 'Parallel Seq Scan on b', 'Parallel Seq Scan on append_p');
 EXPLAIN (COSTS OFF) SELECT id, v FROM a UNION ALL SELECT id, v FROM b;
--- with an aggregate, a join, an order above it
+-- below an aggregate, a join, a sort
 :check ('SELECT count(*), sum(v) FROM (SELECT id, v FROM a UNION ALL SELECT id, v FROM append_p UNION ALL SELECT id, v FROM b) u', 'Parallel Append', 'Parallel Seq Scan on a', 'Parallel Seq Scan on b', 'Parallel Seq Scan on append_p');
 :check ('SELECT u.id, u.v, a.v AS av FROM (SELECT id, v FROM b UNION ALL SELECT id, v FROM append_p) u JOIN a ON a.id = u.id - 2000', 'Parallel');
 :check ('SELECT id, v FROM a UNION ALL SELECT id, v FROM b ORDER BY v, id', 'Parallel');
--- partitions and inheritance inside it
+-- of partitioned and inherited tables
 :check ('SELECT id, v FROM pt UNION ALL SELECT id, v FROM parent', 'Parallel');
--- constants, VALUES and functions among its members
+-- with VALUES, constants and functions
 :check ('SELECT id, v FROM a UNION ALL VALUES (1, 2), (3, 4)');
 :check ('SELECT id, v FROM a UNION ALL SELECT 1, 2', 'Parallel Append');
 :check ('SELECT id, v FROM a UNION ALL SELECT i, i FROM generate_series(1, 10) i', 'Parallel Append');
--- not flattened: types differ; a member that is a query with an aggregate, a
--- join, a DISTINCT, a LIMIT, which leaves the others serial, as with permanent
--- tables
+-- not flattened: of different types; with a member that has an aggregate, a
+-- join, a DISTINCT or a LIMIT
 :check ('SELECT id, v FROM a UNION ALL SELECT id, v::bigint FROM b', 'Parallel');
 :check ('SELECT s, sum(v) AS v FROM a GROUP BY s UNION ALL SELECT s, v FROM b', 'Parallel');
 :check ('SELECT a.id, b.v FROM a JOIN b USING (id) UNION ALL SELECT id, v FROM append_p', 'Parallel');
 :check ('SELECT DISTINCT s FROM a UNION ALL SELECT s FROM b', 'Parallel');
 :check ('SELECT * FROM (SELECT id, v FROM a ORDER BY id LIMIT 10) x UNION ALL SELECT id, v FROM b', 'Parallel Seq Scan on a');
--- a member that only the leader may run: the others are read by workers or
--- serially, but not wrongly
+-- with a member that is parallel restricted: whether or not workers read the
+-- other one, the result is right
 CREATE FUNCTION pg_temp.restricted(x int) RETURNS int LANGUAGE plpgsql PARALLEL RESTRICTED AS 'BEGIN RETURN x; END';
 SET client_min_messages = warning;
 SELECT n, answers FROM pg_temp.both_ways('SELECT id, pg_temp.restricted(v) AS v FROM a UNION ALL SELECT id, v FROM b');
 RESET client_min_messages;
--- a member that is proved empty
+-- with a member that is provably empty
 :check ('SELECT id, v FROM a UNION ALL SELECT id, v FROM b WHERE false', 'Parallel Seq Scan on a');
 
 --
--- The other set operations
+-- Other set operations
 --
 :check ('SELECT id, v FROM a UNION SELECT id, v FROM b', 'Parallel');
 :check ('SELECT s FROM a UNION SELECT s FROM append_p UNION SELECT s FROM b', 'Parallel');

@@ -1,27 +1,14 @@
 --
--- temp_parallel_calibrate(): what it returns, refuses, and leaves behind. No
--- figures, as they are the machine's.
+-- temp_parallel_calibrate(): what it returns, which calls it rejects, and that it
+-- leaves nothing behind. Its numbers depend on the machine and are not shown.
 --
 CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
 SET temp_buffers = '2MB';
 
--- SQLSTATE, message, detail and hint
-CREATE FUNCTION refused(statement text) RETURNS text LANGUAGE plpgsql AS
-$$
-DECLARE
-	detail text;
-	hint text;
-BEGIN
-	EXECUTE statement;
-	RETURN 'accepted';
-EXCEPTION WHEN OTHERS THEN
-	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-	RETURN concat_ws(E'\n', SQLSTATE || ': ' || SQLERRM, nullif(detail, ''), nullif(hint, ''));
-END
-$$;
+\i sql/include/refused.sql
 
--- The files of a session that has just ended may still be there.
+-- Wait until sessions that have just ended have removed their files.
 DO $$ BEGIN
 	FOR i IN 1..100 LOOP
 		PERFORM pg_stat_clear_snapshot();
@@ -31,7 +18,7 @@ DO $$ BEGIN
 	END LOOP;
 END $$;
 
--- what could be left behind: catalog entries, files, pages, settings
+-- Catalog entries, files, local buffers and settings that it could leave behind.
 CREATE VIEW left_behind AS
 WITH temp_relations AS
 	(SELECT relfilenode FROM pg_class WHERE relpersistence = 't')
@@ -50,8 +37,8 @@ WHERE name IN ('search_path', 'enable_seqscan', 'jit', 'temp_parallel.enabled',
 			   'temp_parallel.write_temp_page_cost', 'parallel_setup_cost') AND
 	  source = 'session';
 
--- It says what it does as a notice, which can be turned off. (Without workers
--- nothing more comes than that and an error, however slow the machine is.)
+-- A notice says what it does, unless client_min_messages suppresses it. (Without
+-- workers there is only the notice and an error, on any machine.)
 SET max_parallel_workers = 0;
 \set VERBOSITY terse
 SELECT temp_parallel_calibrate(16, 6);
@@ -60,14 +47,14 @@ SELECT temp_parallel_calibrate(16, 6);
 \set VERBOSITY default
 RESET max_parallel_workers;
 
--- Whether workers gain anything with so few pages is the machine's affair.
+-- Whether workers save time with so few pages depends on the machine.
 SET client_min_messages = error;
 
--- It has neither left anything behind nor a temporary schema.
+-- Nothing is left behind, and the session has no temporary schema.
 SELECT * FROM left_behind;
 SELECT pg_my_temp_schema() AS temp_schema, pg_dirty_local_buffers() AS dirty;
 
--- Everything is there, and plausible.
+-- All columns have plausible values.
 SELECT measured_pages, measured_iterations,
 	   write_page_us > 0 AS write, read_page_us > 0 AS read,
 	   scan_buffer_us > 0 AS scan, process_page_us > 0 AS process,
@@ -80,11 +67,11 @@ SELECT measured_pages, measured_iterations,
 	   coalesce(buffer_scan_cost > 0, gain_low <= 0) AS buffer_scan_cost
 FROM temp_parallel_calibrate(200, 10, max_cv => 'infinity');
 
--- By default as many pages as fit, or as many as are enough.
+-- The default number of pages: as many as fit into the pool, up to a limit.
 SELECT measured_pages, measured_iterations FROM temp_parallel_calibrate(max_cv => 'infinity');
 
--- The commands set what is recommended. Where workers gain nothing, nothing is;
--- a machine that is merely busy has several tries.
+-- The commands set the recommended values. There is no recommendation if
+-- workers save no time; a busy machine gets several attempts.
 DO $$
 DECLARE
 	c record;
@@ -117,7 +104,8 @@ $$;
 RESET temp_parallel.write_temp_page_cost;
 RESET temp_parallel.buffer_scan_cost;
 
--- Too noisy: no recommendation, and a warning whose detail has the figures.
+-- Too much variation: no recommendation, and a warning with the numbers in its
+-- detail.
 SET client_min_messages = warning;
 \set VERBOSITY terse
 SELECT write_page_us > 0 AS write, write_temp_page_cost, buffer_scan_cost,
@@ -126,8 +114,8 @@ FROM temp_parallel_calibrate(16, 6, max_cv => 0);
 \set VERBOSITY default
 SET client_min_messages = error;
 
--- A session's own tables keep what they hold, whether written or not, and a
--- table of the same name is no hindrance.
+-- The session's own tables keep their contents, whether on disk or only in local
+-- buffers, and a table of the same name does not matter.
 CREATE TEMP TABLE temp_parallel_calibrate_0 AS SELECT i AS id FROM generate_series(1, 20000) i;
 CREATE TEMP TABLE mine AS SELECT i AS id FROM generate_series(1, 50000) i;
 BEGIN;
@@ -139,7 +127,7 @@ SELECT count(*), sum(id) FROM mine;
 SELECT count(*), sum(id) FROM temp_parallel_calibrate_0;
 SELECT * FROM left_behind;
 
--- A cancel, before and in the middle, and other errors.
+-- Canceled before it starts and in the middle, and other errors.
 SELECT pg_cancel_backend(pg_backend_pid()), temp_parallel_calibrate();
 SET statement_timeout = '200ms';
 \set VERBOSITY sqlstate
@@ -151,7 +139,7 @@ BEGIN
 	PERFORM 1 FROM mine;
 	PERFORM temp_parallel_calibrate(iterations => 1000);
 EXCEPTION WHEN query_canceled THEN
-	RAISE WARNING 'cancelled';
+	RAISE WARNING 'canceled';
 END
 $$;
 RESET statement_timeout;
@@ -174,7 +162,7 @@ SELECT refused('SELECT temp_parallel_calibrate(16, 6, ''pg_global'')');
 BEGIN READ ONLY;
 SELECT refused('SELECT temp_parallel_calibrate(16, 6)');
 ROLLBACK;
--- as many pinned pages as the pool has to spare, and more
+-- more pages pinned than the pool has to spare
 BEGIN;
 CREATE TEMP TABLE pinned AS SELECT i AS id FROM generate_series(1, 5) i;
 DO $$
@@ -203,8 +191,9 @@ SELECT refused('SELECT temp_parallel_calibrate(16, 6, max_cv => -1)');
 SELECT refused('SELECT temp_parallel_calibrate(16, 6, max_cv => ''nan'')');
 SELECT refused('SELECT temp_parallel_calibrate(16, 6, max_cv => NULL)');
 
--- Anybody may, in a tablespace with the privilege that core asks for. The
--- factor of a tablespace's own seq_page_cost is the model's business.
+-- Anybody may call it, with CREATE on the tablespace. The recommended cost is
+-- divided by the tablespace's own seq_page_cost, by which the cost model
+-- multiplies it.
 SET allow_in_place_tablespaces = on;
 CREATE TABLESPACE regress_tp_calibrate LOCATION '';
 CREATE ROLE regress_tp_calibrate;
@@ -220,11 +209,11 @@ SELECT measured_pages,
 				gain_low <= 0) AS in_proportion
 FROM temp_parallel_calibrate(64, 10, 'regress_tp_calibrate', 'infinity');
 RESET ROLE;
--- it is empty again
+-- the tablespace is empty again
 DROP TABLESPACE regress_tp_calibrate;
 DROP ROLE regress_tp_calibrate;
 
--- Whoever marks it otherwise gets an error in a worker, and beside one.
+-- If it is marked otherwise, it fails in a worker, and in the leader beside one.
 SELECT proparallel, provolatile, obj_description(oid, 'pg_proc') IS NOT NULL AS described
 FROM pg_proc WHERE proname = 'temp_parallel_calibrate';
 BEGIN;
@@ -235,11 +224,7 @@ SELECT refused('SELECT temp_parallel_calibrate(16, 6)');
 ROLLBACK;
 BEGIN;
 ALTER FUNCTION temp_parallel_calibrate PARALLEL RESTRICTED;
-SET LOCAL parallel_setup_cost = 0;
-SET LOCAL parallel_tuple_cost = 0;
-SET LOCAL min_parallel_table_scan_size = 0;
-SET LOCAL max_parallel_workers_per_gather = 2;
-SET LOCAL temp_parallel.write_temp_page_cost = 0;
+\i sql/include/cheap_workers.sql
 SELECT refused('SELECT count(*), temp_parallel_calibrate(16, 6) FROM mine');
 ROLLBACK;
 SELECT * FROM left_behind;

@@ -1,6 +1,6 @@
 --
--- Which Gathers pay for a flush: all that could win without, whose relations the
--- planner counts dirty pages for.  A small query is planned without that
+-- Which Gather paths are charged for a flush: every one that could be chosen if
+-- it were not.  For a small query no dirty pages are counted.
 --
 LOAD 'temp_parallel';
 SET max_parallel_workers_per_gather = 2;
@@ -9,7 +9,7 @@ SET min_parallel_index_scan_size = 0;
 SET parallel_tuple_cost = 0.001;
 SET jit = off;
 
-CREATE FUNCTION pg_temp.dear(x int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT
+CREATE FUNCTION pg_temp.expensive(x int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT
 PARALLEL SAFE COST 10000 AS 'BEGIN RETURN x; END';
 CREATE FUNCTION pg_temp.restricted(x int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT
 PARALLEL RESTRICTED AS 'BEGIN RETURN x; END';
@@ -27,73 +27,74 @@ INSERT INTO pt SELECT * FROM t;
 CREATE INDEX pt_id ON pt (id);
 ANALYZE t, u, pt;
 
--- In the queries of this table @ stands for a number of rows.
+-- In these queries, @ stands for a number of rows.
 CREATE TEMP TABLE query (n serial, query text);
 INSERT INTO query (query) VALUES
 	('SELECT * FROM t WHERE id <= @'),
 	('SELECT count(*), sum(v) FROM t WHERE id <= @'),
-	('SELECT * FROM t WHERE id <= @ AND pg_temp.dear(v) > 0'),
-	('SELECT id, pg_temp.dear(v) FROM t WHERE id <= @'),
-	('SELECT sum(pg_temp.dear(v)) FROM t WHERE id <= @'),
-	('SELECT v, count(*) FROM t WHERE id <= @ GROUP BY v HAVING sum(pg_temp.dear(v)) > 0'),
+	('SELECT * FROM t WHERE id <= @ AND pg_temp.expensive(v) > 0'),
+	('SELECT id, pg_temp.expensive(v) FROM t WHERE id <= @'),
+	('SELECT sum(pg_temp.expensive(v)) FROM t WHERE id <= @'),
+	('SELECT v, count(*) FROM t WHERE id <= @ GROUP BY v HAVING sum(pg_temp.expensive(v)) > 0'),
 	('SELECT * FROM t WHERE id <= @ ORDER BY pad'),
-	('SELECT * FROM t WHERE id <= @ ORDER BY pg_temp.dear(v), pad LIMIT 5'),
-	('SELECT * FROM t WHERE id <= @ AND pg_temp.dear(v) < 0 ORDER BY id LIMIT 5'),
+	('SELECT * FROM t WHERE id <= @ ORDER BY pg_temp.expensive(v), pad LIMIT 5'),
+	('SELECT * FROM t WHERE id <= @ AND pg_temp.expensive(v) < 0 ORDER BY id LIMIT 5'),
 	('SELECT v, count(*) FROM t WHERE id <= @ GROUP BY v'),
 	('SELECT pad, count(*) FROM t WHERE id <= @ GROUP BY pad ORDER BY 2'),
 	('SELECT DISTINCT pad FROM t WHERE id <= @'),
 	('SELECT count(DISTINCT pad) FROM t WHERE id <= @'),
-	('SELECT v, rank() OVER (ORDER BY pg_temp.dear(v)) FROM t WHERE id <= @'),
-	('SELECT generate_series(1, v), pg_temp.dear(v) FROM t WHERE id <= @'),
+	('SELECT v, rank() OVER (ORDER BY pg_temp.expensive(v)) FROM t WHERE id <= @'),
+	('SELECT generate_series(1, v), pg_temp.expensive(v) FROM t WHERE id <= @'),
 	('SELECT count(*) FROM t JOIN u USING (id) WHERE t.id <= @'),
 	('SELECT * FROM t JOIN u USING (v) WHERE t.id <= @ AND u.id <= @'),
-	('SELECT * FROM t JOIN u ON t.id = u.v WHERE u.id <= @ AND pg_temp.dear(t.v + u.v) > 1'),
+	('SELECT * FROM t JOIN u ON t.id = u.v WHERE u.id <= @ AND pg_temp.expensive(t.v + u.v) > 1'),
 	('SELECT * FROM t LEFT JOIN u USING (id) WHERE t.id <= @ ORDER BY u.pad, t.pad'),
-	('SELECT * FROM t WHERE id <= @ AND EXISTS (SELECT FROM u WHERE u.v = t.v AND pg_temp.dear(u.id) > 7)'),
-	('SELECT * FROM t WHERE id <= @ AND v > (SELECT avg(pg_temp.dear(v)) FROM u WHERE id <= @)'),
-	('SELECT * FROM t WHERE id <= @ AND v NOT IN (SELECT pg_temp.dear(v) FROM u WHERE id <= @)'),
+	('SELECT * FROM t WHERE id <= @ AND EXISTS (SELECT FROM u WHERE u.v = t.v AND pg_temp.expensive(u.id) > 7)'),
+	('SELECT * FROM t WHERE id <= @ AND v > (SELECT avg(pg_temp.expensive(v)) FROM u WHERE id <= @)'),
+	('SELECT * FROM t WHERE id <= @ AND v NOT IN (SELECT pg_temp.expensive(v) FROM u WHERE id <= @)'),
 	('SELECT * FROM (SELECT id, sum(v) AS s FROM t WHERE id <= @ GROUP BY id LIMIT 1000) a JOIN u USING (id)'),
 	('SELECT * FROM t WHERE id <= @ ORDER BY v'),
-	-- joins in the leader alone
-	('SELECT * FROM t JOIN u ON t.id = u.id AND pg_temp.restricted(t.v + u.v) >= 0 WHERE t.id <= @ AND pg_temp.dear(t.v) > 0'),
+	-- joins in the leader only
+	('SELECT * FROM t JOIN u ON t.id = u.id AND pg_temp.restricted(t.v + u.v) >= 0 WHERE t.id <= @ AND pg_temp.expensive(t.v) > 0'),
 	('SELECT * FROM t JOIN u ON t.pad = u.pad AND pg_temp.restricted(t.v + u.v) >= 0 WHERE t.id <= @ ORDER BY t.pad'),
 	('SELECT count(*), sum(v) FROM pt WHERE id <= @'),
 	('SELECT * FROM pt WHERE id <= @ ORDER BY pad'),
 	('SELECT pad FROM t WHERE id <= @ UNION SELECT pad FROM u WHERE id <= @'),
-	('SELECT pg_temp.dear(v) FROM t WHERE id <= @ UNION ALL SELECT v FROM u WHERE id <= @'),
-	('SELECT v FROM t WHERE id <= @ UNION ALL (SELECT v FROM u WHERE id <= @ UNION SELECT pg_temp.dear(id) FROM pt WHERE id <= @)'),
-	('SELECT v FROM t WHERE id <= @ EXCEPT SELECT pg_temp.dear(v) FROM u WHERE id <= @');
+	('SELECT pg_temp.expensive(v) FROM t WHERE id <= @ UNION ALL SELECT v FROM u WHERE id <= @'),
+	('SELECT v FROM t WHERE id <= @ UNION ALL (SELECT v FROM u WHERE id <= @ UNION SELECT pg_temp.expensive(id) FROM pt WHERE id <= @)'),
+	('SELECT v FROM t WHERE id <= @ EXCEPT SELECT pg_temp.expensive(v) FROM u WHERE id <= @');
 
-CREATE FUNCTION pg_temp.is_parallel(query text, setup_cost float8, price float8)
+CREATE FUNCTION pg_temp.is_parallel(query text, setup_cost float8, page_cost float8)
 RETURNS bool LANGUAGE plpgsql AS $$
 DECLARE
 	line text;
 	answer bool := false;
 BEGIN
 	PERFORM set_config('parallel_setup_cost', setup_cost::text, true),
-			set_config('temp_parallel.write_temp_page_cost', price::text, true),
-			set_config('temp_parallel.buffer_scan_cost', price::text, true);
+			set_config('temp_parallel.write_temp_page_cost', page_cost::text, true),
+			set_config('temp_parallel.buffer_scan_cost', page_cost::text, true);
 	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
 		answer := answer OR line LIKE '%Gather%';
 	END LOOP;
 	RETURN answer;
 END $$;
 
--- Each query with one row to all, for five prices of a start of workers: where
--- the flush is free, workers read the tables, if there are enough rows; where its
--- price is beyond everything, they never do.  If a Gather that can win had not been
--- charged, there would be a query that is parallel at that price.
+-- Each query with one row up to all rows, and with five values of
+-- parallel_setup_cost.  If a flush costs nothing, enough rows make each query
+-- parallel; if it costs more than anything else, none is.  A Gather path that is
+-- not charged although it can be chosen would show as a query that is parallel
+-- nevertheless.
 CREATE TEMP TABLE planned AS
 SELECT n, query, nrows, setup_cost,
 	   pg_temp.is_parallel(replace(query, '@', nrows::text), setup_cost, 0) AS free,
-	   pg_temp.is_parallel(replace(query, '@', nrows::text), setup_cost, 1e9) AS priceless
+	   pg_temp.is_parallel(replace(query, '@', nrows::text), setup_cost, 1e9) AS prohibitive
   FROM query,
 	   unnest(ARRAY[1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 20000]) AS nrows,
 	   unnest(ARRAY[0, 10, 100, 700, 1000]) AS setup_cost;
-SELECT query, nrows, setup_cost FROM planned WHERE priceless ORDER BY n, nrows, setup_cost;
+SELECT query, nrows, setup_cost FROM planned WHERE prohibitive ORDER BY n, nrows, setup_cost;
 SELECT query AS never_parallel FROM planned GROUP BY n, query HAVING NOT bool_or(free) ORDER BY n;
 
--- The same with the settings that leave the planner fewer ways.
+-- The same with each of the settings that disable paths.
 CREATE FUNCTION pg_temp.uncharged_with(setting text) RETURNS TABLE (query text, nrows int, setup_cost int)
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -108,19 +109,21 @@ SELECT s, u.* FROM unnest(ARRAY['enable_seqscan', 'enable_indexscan', 'enable_bi
 	'enable_mergejoin', 'enable_material', 'enable_gathermerge', 'enable_memoize']) s,
 	pg_temp.uncharged_with(s) u;
 
--- What the second part of a UNION is planned with is what Gathers above the first
--- are charged with: an immutable function in it asks for that.
+-- Gathers above the first part of a UNION are charged with the
+-- parallel_setup_cost that is in effect while its second part is planned: there
+-- an immutable function reads it.
 CREATE FUNCTION pg_temp.setup_cost() RETURNS float8 LANGUAGE plpgsql IMMUTABLE
 PARALLEL SAFE AS $$BEGIN RETURN current_setting('parallel_setup_cost'); END$$;
 SET parallel_setup_cost = 100;
 SET temp_parallel.buffer_scan_cost = 10;
 UPDATE t SET v = v + 1;
 
--- all of the table may be worth workers, a point of it is not, nor is a small
--- part that is sorted and grouped; but a dear function makes it so
+-- the whole table may be worth workers; a single row is not, nor is a small
+-- part that is sorted and grouped, unless an expensive function is called for
+-- it
 SELECT max(x) > 100 AS charged FROM (SELECT -count(pad) FROM t UNION SELECT pg_temp.setup_cost()) s (x);
 SELECT max(x) > 100 AS charged FROM (SELECT -count(*) FROM t WHERE id = 5 UNION SELECT pg_temp.setup_cost()) s (x);
 SELECT max(x) > 100 AS charged FROM (SELECT -count(*) FROM t WHERE id = 5 GROUP BY pad UNION SELECT pg_temp.setup_cost()) s (x);
 SELECT max(x) > 100 AS charged FROM (SELECT -v FROM t WHERE id = 5 UNION SELECT pg_temp.setup_cost()) s (x);
-SELECT max(x) > 100 AS charged FROM (SELECT -sum(pg_temp.dear(v)) FROM t WHERE id < 500 UNION SELECT pg_temp.setup_cost()) s (x);
+SELECT max(x) > 100 AS charged FROM (SELECT -sum(pg_temp.expensive(v)) FROM t WHERE id < 500 UNION SELECT pg_temp.setup_cost()) s (x);
 SELECT max(x) > 100 AS charged FROM (SELECT -count(*) FROM t WHERE id < 50 UNION SELECT pg_temp.setup_cost()) s (x);

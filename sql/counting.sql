@@ -1,33 +1,28 @@
 --
--- The planner counts the dirty pages anew only when the pool has changed. After
--- whatever may change it, the plan must have been made with the number that there
--- are: with an older one it would be the wrong plan, or have the wrong price.
+-- The planner's number of dirty pages, which it counts again only if the pool
+-- has changed. After anything that can change the pool, a plan must have been
+-- made with the current number: an older one could lead to the wrong plan or
+-- the wrong cost.
 --
 CREATE EXTENSION temp_parallel;
-SET max_parallel_workers_per_gather = 2;
-SET min_parallel_table_scan_size = 0;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
+\i sql/include/cheap_workers.sql
 SET cpu_tuple_cost = 1000;
 SET enable_indexonlyscan = off;
 SET enable_indexscan = off;
 SET enable_bitmapscan = off;
 SET temp_parallel.write_temp_page_cost = 1;
-SET temp_parallel.buffer_scan_cost = 0;
+
+\i sql/include/explain_flush.sql
 
 CREATE TEMP TABLE t (id int, pad text) WITH (parallel_workers = 2);
 CREATE INDEX t_id ON t (id);
 
--- Are there dirty pages, and is it their number that is in the plan?
+-- Are there dirty pages, and does the plan have their number?
 CREATE FUNCTION counted(OUT dirty bool, OUT right_number bool) LANGUAGE plpgsql AS $$
 DECLARE
-	plan jsonb;
-	planned float8;
+	planned float8 := flush_plan('SELECT count(*), sum(id) FROM t')->>'Planned Flush Cost';
 	actual float8;
 BEGIN
-	EXECUTE 'EXPLAIN (FORMAT JSON) SELECT count(*), sum(id) FROM t' INTO plan;
-	SELECT (node->>'Planned Flush Cost')::float8 INTO planned
-	  FROM jsonb_path_query(plan, 'strict $.** ? (@."Custom Plan Provider" == "TempFlush")') node;
 	actual := (SELECT coalesce(sum(r.dirty), 0) FROM pg_local_buffers_relations() r
 				WHERE r."table" = 't'::regclass AND r.kind <> 'index');
 	dirty := actual > 0;
@@ -38,7 +33,7 @@ INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 5000) i;
 SELECT * FROM counted();
 SELECT * FROM counted();
 
--- written, by a flush and by one before workers start
+-- written by the function, and by the flush before workers are launched
 SELECT pg_flush_local_buffers('t') > 50 AS written;
 SELECT * FROM counted();
 UPDATE t SET id = id WHERE id = 4711;
@@ -46,8 +41,7 @@ SELECT * FROM counted();
 SELECT count(*) FROM t;
 SELECT * FROM counted();
 
--- dirty again by a hint that a reader sets, by a row lock, by a change that is
--- rolled back
+-- dirtied again by hint bits, by a row lock, by a change that is rolled back
 BEGIN;
 UPDATE t SET id = id WHERE id = 1;
 SELECT pg_flush_local_buffers('t') > 0 AS written;
@@ -67,7 +61,7 @@ SELECT * FROM counted();
 ROLLBACK;
 SELECT * FROM counted();
 
--- put out of the pool, read again, made dirty by the instrument
+-- evicted, read again, marked dirty by pg_temp_buffers_dirty()
 SELECT buffers_skipped FROM pg_evict_local_buffers('t');
 SELECT * FROM counted();
 SELECT pg_read_temp_relation('t') > 50 AS read;
@@ -75,8 +69,9 @@ SELECT * FROM counted();
 SELECT pg_temp_buffers_dirty('t') > 50 AS dirtied;
 SELECT * FROM counted();
 
--- dropped without being written: the end of the file by VACUUM, all of it by
--- TRUNCATE, in place when the transaction has made the file, an index
+-- dropped without being written: by VACUUM, which truncates the file; with an
+-- index; by TRUNCATE, which truncates in place a file that its own transaction
+-- has created
 DELETE FROM t WHERE id > 1000;
 SELECT * FROM counted();
 VACUUM t;
@@ -99,7 +94,7 @@ SELECT * FROM counted();
 COMMIT;
 SELECT * FROM counted();
 
--- ON COMMIT DELETE ROWS empties the same file
+-- ON COMMIT DELETE ROWS truncates in place
 DROP TABLE t;
 CREATE TEMP TABLE t (id int, pad text) WITH (parallel_workers = 2) ON COMMIT DELETE ROWS;
 BEGIN;
@@ -111,7 +106,7 @@ INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 100) i;
 SELECT * FROM counted();
 COMMIT;
 
--- another table's pages take the place of these
+-- evicted by another table's pages
 DROP TABLE t;
 CREATE TEMP TABLE t (id int, pad text) WITH (parallel_workers = 2);
 INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 5000) i;
@@ -120,5 +115,5 @@ CREATE TEMP TABLE filler AS SELECT repeat('x', 1000) FROM generate_series(1, 100
 SELECT right_number FROM counted();
 
 DROP TABLE t, filler;
-DROP FUNCTION counted;
+DROP FUNCTION counted, explain_analyze, flush_plan;
 DROP EXTENSION temp_parallel;

@@ -1,6 +1,6 @@
 --
--- Nodes that a setting disables, which EXPLAIN marks from 18 on: those, and none
--- that only have one below them
+-- Disabled nodes, which EXPLAIN marks from 18 on. A flush node must neither
+-- hide the mark of a node nor make EXPLAIN mark the nodes above it.
 --
 LOAD 'temp_parallel';
 \i sql/include/cheap_workers.sql
@@ -12,9 +12,9 @@ CREATE TABLE disabled_nodes_p (id int, v int) WITH (autovacuum_enabled = off);
 INSERT INTO disabled_nodes_p SELECT i, i % 100 FROM generate_series(1, 3000) i;
 ANALYZE disabled_nodes_p;
 
--- Runs EXPLAIN of a query, in which @ is the table, for the temporary table t and
--- for its permanent twin, and compares the two plans, in which the flush node
--- must be all the difference. Plans that differ are printed.
+-- Compares the plans of a query, in which @ stands for the table, over the
+-- temporary table t and over its permanent twin. They must not differ except
+-- for the flush node; if they do, they are printed.
 CREATE FUNCTION pg_temp.same_nodes_disabled(query text) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -42,8 +42,8 @@ BEGIN
 END
 $$;
 
--- one disabled node, right below the flush node; two; one of them above it; in
--- every child of an Append; below a Subquery Scan
+-- one disabled node, the child of the flush node; two; another one above it; in
+-- each child of an Append; below a Subquery Scan
 SET enable_seqscan = off;
 SELECT pg_temp.same_nodes_disabled('SELECT count(*) FROM @');
 SELECT pg_temp.same_nodes_disabled('SELECT * FROM @ a JOIN @ b USING (id)');
@@ -54,7 +54,7 @@ RESET enable_sort;
 SELECT pg_temp.same_nodes_disabled('SELECT id FROM @ UNION ALL SELECT v FROM @');
 SELECT pg_temp.same_nodes_disabled('SELECT n FROM (SELECT id + v AS n FROM @ OFFSET 0) s WHERE n > 5');
 
--- the workers get the same plan, and run it
+-- workers execute such a plan
 SELECT pg_temp.same_nodes_disabled('SELECT count(*), sum(v) FROM @');
 SELECT count(*), sum(v) FROM t;
 PREPARE q AS SELECT count(*), sum(v) FROM t;

@@ -1,15 +1,10 @@
 --
--- A table that is larger than a segment, a file of 1 GB: dirty pages at the end
--- of one and the beginning of the next are written with two calls. The rest of
--- the first is a hole that takes no space.
+-- A table larger than a segment (1 GB by default): dirty pages at the end of a
+-- segment and at the beginning of the next one must be written by separate
+-- calls. The rest of the first segment is a hole that takes no space.
 --
 CREATE EXTENSION temp_parallel;
-SET max_parallel_workers_per_gather = 2;
-SET min_parallel_table_scan_size = 0;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET temp_parallel.write_temp_page_cost = 0;
-SET temp_parallel.buffer_scan_cost = 0;
+\i sql/include/cheap_workers.sql
 
 CREATE TEMP TABLE t (id int, pad text);
 DO $$
@@ -28,7 +23,7 @@ FROM pg_local_buffers,
 WHERE relfilenode = pg_relation_filenode('t') AND relforknumber = 0 AND isdirty;
 SELECT pg_flush_local_buffers('t') > 10 AS written;
 
--- Workers read both from the files, and so does the session after them.
+-- The workers, and then the session itself, read the pages of both segments.
 UPDATE t SET id = id + 1000;
 EXPLAIN (COSTS OFF) SELECT count(*), sum(id) FROM t;
 SELECT count(*), sum(id) FROM t;

@@ -1,13 +1,13 @@
 --
--- Hints on the pages that a flush writes: it notes in the rows which of their
--- transactions have committed or aborted, so that not every worker has to find
--- out. It must set no bit that a reader of the page would not set.
+-- Hint bits: a flush sets them on the pages that it writes, so that not every
+-- worker has to look up the status of the rows' transactions. It must not set a
+-- bit that a scan of the page would not set.
 --
 CREATE EXTENSION temp_parallel;
 CREATE EXTENSION pageinspect;
 SET max_parallel_workers_per_gather = 0;
 
--- The hints of the rows on page 0 of a table.
+-- The hint bits of the rows on page 0 of a table.
 CREATE FUNCTION hints(rel text) RETURNS TABLE (lp int, xmin text, xmax text)
 LANGUAGE sql AS $$
 	SELECT lp,
@@ -23,7 +23,7 @@ LANGUAGE sql AS $$
 	FROM heap_page_items(get_raw_page(rel, 0)) WHERE lp_flags = 1;
 $$;
 
--- The same rows four times.
+-- Four tables with the same rows.
 \set t flushed
 \i sql/include/hint_rows.sql
 \set t flushed_with_all
@@ -33,27 +33,21 @@ $$;
 \set t core
 \i sql/include/hint_rows.sql
 
--- Before: nothing but what the changes themselves came across.
+-- Before, only the hint bits that were set by the changes themselves.
 SELECT * FROM hints('core');
 
--- The server's own reader knows most, and says nothing of locks and multixacts.
+-- A scan sets most of them, but none for locks and multixacts.
 SELECT count(*) FROM core;
 SELECT * FROM hints('core');
 
--- The flush sets the same, of a table and of the whole pool.
+-- A flush sets the same ones: of a table, and below, of the whole pool.
 SELECT pg_flush_local_buffers('flushed') > 0 AS written;
 SELECT count(*) AS differ FROM hints('flushed') f JOIN hints('core') c USING (lp)
  WHERE (f.xmin, f.xmax) IS DISTINCT FROM (c.xmin, c.xmax);
 
--- So does the one before workers start, when they are to read the table.
+-- So does the flush before workers are launched.
 ALTER TABLE flushed_for_workers SET (parallel_workers = 2);
-SET max_parallel_workers_per_gather = 2;
-SET min_parallel_table_scan_size = 0;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET temp_parallel.write_temp_page_cost = 0;
-SET temp_parallel.buffer_scan_cost = 0;
-SET cpu_tuple_cost = 10;
+\i sql/include/cheap_workers.sql
 SET parallel_leader_participation = off;
 EXPLAIN (COSTS OFF) SELECT count(*), sum(id), sum(v) FROM flushed_for_workers;
 SELECT count(*), sum(id), sum(v) FROM flushed_for_workers;
@@ -66,8 +60,8 @@ SELECT pg_flush_local_buffers() > 0 AS written;
 SELECT count(*) AS differ FROM hints('flushed_with_all') f JOIN hints('core') c USING (lp)
  WHERE (f.xmin, f.xmax) IS DISTINCT FROM (c.xmin, c.xmax);
 
--- What is on disk is this, with a checksum to it, and a reader has nothing to
--- add: he leaves the pages clean.
+-- The pages on disk have these hint bits and a valid checksum. A scan has none
+-- to add and leaves the pages clean.
 SELECT buffers_skipped FROM pg_evict_local_buffers();
 SELECT count(*), sum(id), sum(v) FROM core;
 SELECT count(*), sum(id), sum(v) FROM flushed;
@@ -75,8 +69,8 @@ SELECT count(*), sum(id), sum(v) FROM flushed_for_workers;
 SELECT count(*), sum(id), sum(v) FROM flushed_with_all;
 SELECT pg_dirty_local_buffers() AS dirty;
 
--- Nothing is said of a transaction that is not over, nor of its savepoints, but
--- for those that are rolled back.
+-- No hint bit is set for a transaction in progress or its subtransactions,
+-- except for those that have been rolled back.
 CREATE TEMP TABLE t (id int, v int);
 INSERT INTO t VALUES (1, 0), (2, 0), (3, 0);
 BEGIN;
@@ -99,7 +93,7 @@ SELECT array_agg(id) FROM t;
 ROLLBACK;
 SELECT array_agg(id) FROM t;
 
--- A cursor that was opened before sees what it saw.
+-- A cursor that was opened before the flush returns the rows of its own snapshot.
 BEGIN;
 DECLARE c CURSOR FOR SELECT id FROM t;
 FETCH 1 FROM c;
@@ -110,7 +104,7 @@ FETCH ALL FROM c;
 COMMIT;
 SELECT array_agg(id) FROM t;
 
--- A file that the running transaction has made has no row of any other.
+-- A file created in the current transaction has no rows of another transaction.
 BEGIN;
 CREATE TEMP TABLE new AS SELECT 1 AS id;
 TRUNCATE t;
@@ -122,7 +116,7 @@ COMMIT;
 SELECT id FROM new;
 SELECT id FROM t;
 
--- TOAST tables are heaps too.
+-- TOAST tables are heaps, too.
 CREATE TEMP TABLE toasted (big text);
 ALTER TABLE toasted ALTER big SET STORAGE EXTERNAL;
 INSERT INTO toasted VALUES (repeat('x', 4000));
@@ -130,8 +124,8 @@ SELECT pg_flush_local_buffers('toasted') > 0 AS written;
 SELECT DISTINCT h.xmin
 FROM pg_class c, hints(c.reltoastrelid::regclass::text) h WHERE c.oid = 'toasted'::regclass;
 
--- Indexes and sequences are not: the flush leaves their pages as they are, as it
--- does those of other access methods.
+-- Pages of indexes, sequences and tables of other access methods are not
+-- changed by a flush, except for the checksum.
 CREATE TEMP TABLE indexed (id serial PRIMARY KEY, k int);
 INSERT INTO indexed (k) SELECT i % 10 FROM generate_series(1, 1000) i;
 CREATE INDEX indexed_hash ON indexed USING hash (k);
@@ -142,11 +136,11 @@ SELECT c.oid::regclass AS rel, block, get_raw_page(c.oid::regclass::text, block:
 FROM pg_class c, generate_series(0, pg_relation_size(c.oid) / current_setting('block_size')::int - 1) block
 WHERE c.oid IN ('indexed_pkey'::regclass, 'indexed_hash'::regclass, 'indexed_id_seq'::regclass, 'other'::regclass);
 SELECT pg_flush_local_buffers() > 0 AS written;
--- but for the checksum
+-- without pd_lsn and pd_checksum
 SELECT rel, bool_and(substring(page, 11) = substring(get_raw_page(rel::text, block::int), 11)) AS as_it_was
 FROM pages GROUP BY rel ORDER BY rel::text;
 
--- A page that nobody has changed is not written for its hints.
+-- A clean page is not written for its hint bits.
 SELECT pg_flush_local_buffers() >= 0 AS clean;
 CREATE TEMP TABLE evicted AS SELECT 1 AS id;
 SELECT buffers_evicted, buffers_flushed FROM pg_evict_local_buffers('evicted');

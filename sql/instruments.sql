@@ -1,12 +1,12 @@
 --
--- The instruments: looking into local buffers, filling and emptying them.
+-- The instruments: functions that show, fill, flush and evict local buffers.
 --
 CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
 SET temp_buffers = '8MB';
 
--- What EXPLAIN (ANALYZE, BUFFERS) says of local buffers, and only that: the
--- rest differs between versions.
+-- The part of EXPLAIN (ANALYZE, BUFFERS) that is about local buffers; the rest
+-- differs between versions.
 CREATE FUNCTION explain_local(statement text) RETURNS SETOF text
 LANGUAGE plpgsql AS
 $$
@@ -24,7 +24,7 @@ BEGIN
 END
 $$;
 
--- nothing there yet
+-- no pool yet
 SELECT count(*) FROM pg_local_buffers;
 SELECT * FROM pg_local_buffers_summary();
 SELECT count(*) FROM pg_local_buffers_relations();
@@ -62,16 +62,16 @@ FROM pg_local_buffers b
 WHERE c.relname = 'test' AND b.relforknumber = 0
 GROUP BY 1, 2, 3, 4;
 
--- seeds' method, step by step: write, write again
+-- a flush writes; the second one has nothing to write
 SELECT pg_dirty_local_buffers() AS dirty \gset
 SELECT explain_local('SELECT pg_flush_local_buffers()') = 'local written=' || :dirty AS written;
 SELECT explain_local('SELECT pg_flush_local_buffers()');
--- push out, read in order, read again
+-- evict, read in order, read again
 SELECT buffers_evicted >= 100 AS evicted, buffers_flushed, buffers_skipped
 FROM pg_evict_local_buffers('test');
 SELECT explain_local('SELECT pg_read_temp_relation(''test'', false)');
 SELECT explain_local('SELECT pg_read_temp_relation(''test'', false)');
--- push out, read at random, mark, write
+-- evict, read in random order, mark as dirty, flush
 SELECT buffers_evicted FROM pg_evict_local_buffers('test');
 SELECT explain_local('SELECT pg_read_temp_relation(''test'', true)');
 SELECT count(DISTINCT relblocknumber),
@@ -81,17 +81,17 @@ FROM pg_local_buffers WHERE relfilenode = pg_relation_filenode('test');
 SELECT explain_local('SELECT pg_temp_buffers_dirty(''test'')');
 SELECT explain_local('SELECT pg_temp_buffers_dirty(''test'')');
 SELECT explain_local('SELECT pg_flush_local_buffers()');
--- the counts that they return; randomize may be left out
+-- their results; "randomize" may be omitted
 SELECT pg_read_temp_relation('test'), pg_temp_buffers_dirty('test'),
 	   pg_flush_local_buffers('test'), pg_flush_local_buffers('test'),
 	   pg_dirty_local_buffers();
--- marks what is in the pool, and reads nothing
+-- only pages in the pool are marked, none is read
 SELECT buffers_evicted FROM pg_evict_local_buffers('test');
 SELECT pg_temp_buffers_dirty('test');
 SELECT count(*) FROM test WHERE ctid = '(42,1)';
 SELECT pg_temp_buffers_dirty('test'), pg_flush_local_buffers();
 
--- indexes and TOAST, by name
+-- names of indexes, TOAST tables and sequences
 CREATE TEMP TABLE wide (id int PRIMARY KEY, big text);
 ALTER TABLE wide ALTER big SET STORAGE EXTERNAL;
 INSERT INTO wide SELECT i, repeat('y', 4000) FROM generate_series(1, 50) i;
@@ -109,19 +109,20 @@ FROM pg_local_buffers_relations();
 VACUUM wide;
 SELECT fork, allocated > 0 AS allocated FROM pg_local_buffers_relations()
 WHERE relation = 'wide'::regclass ORDER BY fork;
--- a flush of one table leaves the others alone, and takes all that hangs on it
+-- a flush of a table includes its indexes, TOAST table and TOAST index, and no
+-- other table
 SELECT pg_temp_buffers_dirty('test') > 0 AS dirty;
 SELECT pg_flush_local_buffers('wide') > 0 AS flushed;
 SELECT "table", sum(dirty) > 0 AS dirty FROM pg_local_buffers_relations()
 WHERE "table" IN ('test'::regclass, 'wide'::regclass) GROUP BY 1 ORDER BY "table"::text;
--- pages of a file that may come back have no name
+-- pages of a file that a rollback would restore have no name
 BEGIN;
 TRUNCATE test;
 SELECT count(*) FROM pg_local_buffers_relations() WHERE relation IS NULL;
 ROLLBACK;
 SELECT count(*) FROM pg_local_buffers_relations() WHERE relation IS NULL;
 
--- never a lost row: changes that are only in the pool are written first
+-- no row is lost: an eviction writes dirty pages first
 UPDATE test SET id = -id WHERE id % 3 = 0;
 DELETE FROM test WHERE id % 5 = 0;
 UPDATE wide SET big = repeat('z', 5000) WHERE id % 2 = 0;
@@ -147,7 +148,7 @@ SELECT md5(string_agg(id || big, ',' ORDER BY id)) = :'before_wide' AS wide FROM
 SET enable_seqscan = off;
 SELECT count(*) FROM wide WHERE id BETWEEN 10 AND 19;
 RESET enable_seqscan;
--- what a rolled back transaction has left, too
+-- also pages left by a transaction that was rolled back
 BEGIN;
 INSERT INTO test SELECT 0, 'rolled back' FROM generate_series(1, 1000);
 SELECT buffers_skipped FROM pg_evict_local_buffers();
@@ -155,7 +156,7 @@ ROLLBACK;
 SELECT buffers_skipped FROM pg_evict_local_buffers('test');
 SELECT sum(id) = :before_sum AS sum, count(*) = :before_rows AS rows FROM test;
 
--- pinned pages stay, and what holds them reads on
+-- pinned pages are not evicted, and the scans that pin them go on
 BEGIN;
 DECLARE c CURSOR FOR SELECT id FROM test;
 FETCH FORWARD 10 FROM c \g /dev/null
@@ -163,7 +164,7 @@ UPDATE test SET pad = 'changed' WHERE id = 1;
 SELECT buffers_pinned > 0 AS pinned FROM pg_local_buffers_summary();
 SELECT buffers_skipped > 0 AS skipped, buffers_skipped = s.buffers_pinned AS pinned
 FROM pg_local_buffers_summary() s, pg_evict_local_buffers('test');
--- still found under their names
+-- they can still be looked up
 SELECT count(*) > 0 AS stayed, bool_and(pins > 0) AS pinned FROM pg_local_buffers
 WHERE relfilenode = pg_relation_filenode('test');
 SELECT explain_local('SELECT FROM test WHERE ctid = ''(0,1)''');
@@ -181,7 +182,7 @@ SELECT buffers_used <= 1024 AS used FROM pg_local_buffers_summary();
 SELECT buffers_evicted BETWEEN 900 AND 1024 AS evicted FROM pg_evict_local_buffers('test');
 SELECT count(*) = :before_rows AS rows FROM test;
 
--- the system's cache
+-- the operating system's cache
 SELECT pages = pg_total_relation_size('wide') / current_setting('block_size')::int AS pages,
 	   coalesce(still_cached, 0) BETWEEN 0 AND pages AS still_cached
 FROM pg_temp_os_cache_evict('wide');
@@ -195,7 +196,7 @@ SELECT pg_read_temp_relation('empty', true), pg_read_temp_relation('empty', fals
 SELECT * FROM pg_evict_local_buffers('empty');
 SELECT * FROM pg_temp_os_cache_evict('empty');
 
--- a cancel is honoured before the first page
+-- a cancel request takes effect before the first page
 DO $$ BEGIN PERFORM pg_flush_local_buffers(); PERFORM pg_evict_local_buffers(); END $$;
 SELECT pg_cancel_backend(pg_backend_pid()), pg_read_temp_relation('test', false);
 SELECT buffers_used FROM pg_local_buffers_summary();
@@ -207,77 +208,6 @@ SELECT pg_cancel_backend(pg_backend_pid()), pg_flush_local_buffers();
 SELECT pg_dirty_local_buffers() > 0 AS dirty;
 SELECT pg_cancel_backend(pg_backend_pid()), pg_evict_local_buffers('wide');
 SELECT pg_dirty_local_buffers() > 0 AS dirty;
-
---
--- The counters
---
-CREATE TEMP TABLE big (id int, pad text);
-INSERT INTO big SELECT i, repeat('x', 100) FROM generate_series(1, 5800) i;
-SET min_parallel_table_scan_size = 0;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET max_parallel_workers_per_gather = 2;
-SET temp_parallel.write_temp_page_cost = 0;
-SET temp_parallel.buffer_scan_cost = 0;
--- a hundred pages, all dirty, two workers
-SELECT buffers_skipped FROM pg_evict_local_buffers('big');
-SELECT pg_read_temp_relation('big'), pg_temp_buffers_dirty('big');
-SELECT * FROM temp_parallel_stats() \gset s_
-SELECT count(*) FROM big;
-SELECT flushes - :s_flushes AS flushes, pages_flushed - :s_pages_flushed AS pages,
-	   flush_time > :s_flush_time AS time,
-	   workers_launched - :s_workers_launched AS workers
-FROM temp_parallel_stats();
--- each launch counts
-SELECT * FROM temp_parallel_stats() \gset s_
-SET enable_material = off;
-SELECT * FROM (SELECT count(*) FROM big) s RIGHT JOIN (VALUES (1), (2), (3)) v(x) ON true;
-RESET enable_material;
-SELECT flushes - :s_flushes AS flushes, pages_flushed - :s_pages_flushed AS pages,
-	   workers_launched - :s_workers_launched AS workers
-FROM temp_parallel_stats();
--- those of statements that fail do, at once: in a worker; in the leader, after
--- three launches
-SELECT * FROM temp_parallel_stats() \gset s_
-\set SHOW_CONTEXT never
-SELECT count(1 / (id - 5000)) FROM big;
-\set SHOW_CONTEXT errors
-SELECT flushes - :s_flushes AS flushes, workers_launched - :s_workers_launched AS workers
-FROM temp_parallel_stats();
-SELECT * FROM temp_parallel_stats() \gset s_
-SET enable_material = off;
-SELECT *, 1 / x FROM (SELECT count(*) FROM big) s RIGHT JOIN (VALUES (1), (2), (0)) v(x) ON true;
-RESET enable_material;
-SELECT flushes - :s_flushes AS flushes, workers_launched - :s_workers_launched AS workers
-FROM temp_parallel_stats();
--- the leader alone with a parallel plan: hints of rows that nobody has read, and
--- whose pages were written before the flush, which would have set them
-TRUNCATE big;
-INSERT INTO big SELECT i, repeat('x', 100) FROM generate_series(1, 5800) i;
-ANALYZE big;
-TRUNCATE big;
-INSERT INTO big SELECT i, repeat('x', 100) FROM generate_series(1, 5800) i;
-SELECT buffers_skipped FROM pg_evict_local_buffers('big');
-SELECT * FROM temp_parallel_stats() \gset s_
-SET max_parallel_workers = 0;
-SELECT count(*) FROM big;
-RESET max_parallel_workers;
-SELECT flushes - :s_flushes AS flushes,
-	   workers_launched - :s_workers_launched AS workers,
-	   hints_dropped - :s_hints_dropped > 0 AS hints
-FROM temp_parallel_stats();
--- the second look
-SET plan_cache_mode = force_generic_plan;
-PREPARE counted AS SELECT count(*) FROM big;
-EXECUTE counted;
-SELECT pg_temp_buffers_dirty('big') >= 100 AS dirty;
-SET temp_parallel.write_temp_page_cost = 1000;
-SELECT * FROM temp_parallel_stats() \gset s_
-EXPLAIN (COSTS OFF) EXECUTE counted;
-EXECUTE counted;
-SELECT flushes - :s_flushes AS flushes,
-	   plans_left_to_leader - :s_plans_left_to_leader AS left_to_leader
-FROM temp_parallel_stats();
 
 DROP FUNCTION explain_local;
 DROP EXTENSION temp_parallel;

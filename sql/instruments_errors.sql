@@ -1,22 +1,10 @@
 --
--- The instruments: what they refuse, and to whom.
+-- The instruments: errors and privileges.
 --
 CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
 
--- SQLSTATE, message and hint
-CREATE FUNCTION refused(statement text) RETURNS text LANGUAGE plpgsql AS
-$$
-DECLARE
-	hint text;
-BEGIN
-	EXECUTE statement;
-	RETURN 'accepted';
-EXCEPTION WHEN OTHERS THEN
-	GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT;
-	RETURN format(E'%s: %s\n%s', SQLSTATE, SQLERRM, hint);
-END
-$$;
+\i sql/include/refused.sql
 
 CREATE TABLE permanent (id int PRIMARY KEY);
 CREATE VIEW a_view AS SELECT * FROM permanent;
@@ -36,7 +24,7 @@ INSERT INTO functions VALUES
 	(5, 'pg_temp_os_cache_evict(%s)'),
 	(6, 'pg_temp_flush_cost(%s)');
 
--- every function asks the same of its table, in the same order
+-- all functions check their table in the same way and order
 SELECT call, refused('SELECT ' || format(call, quote_literal('mine'))) FROM functions ORDER BY no;
 SELECT call, refused('SELECT ' || format(call, quote_literal('permanent'))) FROM functions ORDER BY no;
 SELECT call, refused('SELECT ' || format(call, 'NULL')) FROM functions ORDER BY no;
@@ -56,7 +44,7 @@ DROP TABLE dropped;
 SELECT regexp_replace(refused('SELECT pg_evict_local_buffers(' || :oid || '::oid)'), '[0-9]+ does', 'N does');
 ROLLBACK;
 
--- as the error that a user sees
+-- the same as uncaught errors
 \set VERBOSITY sqlstate
 SELECT pg_temp_buffers_dirty('permanent');
 SELECT pg_temp_buffers_dirty('a_view');
@@ -65,8 +53,8 @@ SELECT pg_temp_buffers_dirty(4000000000::oid);
 \set VERBOSITY default
 
 --
--- Privileges: SELECT for reading, ownership for changing what is buffered;
--- nobody needs to be superuser for tables of his own.
+-- Privileges: SELECT to read, ownership to change what is buffered. Superuser
+-- is not required for one's own tables.
 --
 CREATE ROLE regress_tp_instruments;
 GRANT SELECT ON functions TO regress_tp_instruments;
@@ -79,13 +67,13 @@ SELECT call, refused('SELECT ' || format(call, quote_literal('mine'))) FROM func
 CREATE TEMP TABLE theirs (id int PRIMARY KEY, big text);
 INSERT INTO theirs SELECT i, 'theirs' FROM generate_series(1, 100) i;
 SELECT call, refused('SELECT ' || format(call, quote_literal('theirs'))) FROM functions ORDER BY no;
--- everybody may look
+-- any role may call these
 SELECT count(*) > 0 AS buffers FROM pg_local_buffers;
 SELECT buffers_used > 0 AS used FROM pg_local_buffers_summary();
 SELECT count(*) > 0 AS relations FROM pg_local_buffers_relations();
 SELECT flushes >= 0 AS stats FROM temp_parallel_stats();
 SELECT pg_flush_local_buffers() >= 0 AS flushed;
--- evicting everything is evicting everything of one's own
+-- without a table, only the pages of the role's own tables are evicted
 SELECT pg_read_temp_relation('mine') > 0 AS mine, pg_read_temp_relation('theirs') > 0 AS theirs;
 SELECT buffers_evicted > 0 AS evicted, buffers_skipped > 0 AS skipped
 FROM pg_evict_local_buffers();
@@ -94,15 +82,16 @@ SELECT count(*) > 0 AS stayed FROM pg_local_buffers_relations() WHERE "table" = 
 RESET ROLE;
 
 --
--- In parallel mode nothing is written, and in a worker there is nothing to
--- see.  Functions are marked so that the planner keeps them out of workers.
+-- In parallel mode nothing may be written, and a worker does not have the
+-- session's local buffers.  The planner keeps the functions out of workers by
+-- their markings.
 --
 SELECT p.oid::regprocedure AS function, provolatile, proisstrict, proparallel
 FROM pg_depend d JOIN pg_proc p ON d.objid = p.oid
 WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND
 	  d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'temp_parallel')
 ORDER BY p.oid::regprocedure::text COLLATE "C";
--- those who mark them otherwise get an error
+-- if they are marked otherwise, they fail in a worker
 BEGIN;
 SELECT format('ALTER FUNCTION %s PARALLEL SAFE', p.oid::regprocedure)
 FROM pg_depend d JOIN pg_proc p ON d.objid = p.oid
@@ -120,14 +109,9 @@ FROM unnest(ARRAY['pg_local_buffers', 'pg_local_buffers_summary()',
 				  'pg_evict_local_buffers()']) call;
 ROLLBACK;
 
--- neither in the leader of a parallel query, which may look, though
+-- in the leader of a parallel query, only those that write fail
 BEGIN;
-SET LOCAL min_parallel_table_scan_size = 0;
-SET LOCAL parallel_setup_cost = 0;
-SET LOCAL parallel_tuple_cost = 0;
-SET LOCAL max_parallel_workers_per_gather = 2;
-SET LOCAL temp_parallel.write_temp_page_cost = 0;
-SET LOCAL temp_parallel.buffer_scan_cost = 0;
+\i sql/include/cheap_workers.sql
 SELECT format('ALTER FUNCTION %s PARALLEL RESTRICTED', p.oid::regprocedure)
 FROM pg_depend d JOIN pg_proc p ON d.objid = p.oid
 WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND p.proparallel = 'u' AND
@@ -142,12 +126,12 @@ SELECT call, refused('SELECT count(*), ' || format(call, quote_literal('mine')) 
 FROM functions WHERE call NOT LIKE 'pg_temp_flush_cost%' ORDER BY no;
 SELECT call, refused('SELECT count(*), ' || call || ' FROM mine')
 FROM unnest(ARRAY['pg_flush_local_buffers()', 'pg_evict_local_buffers()']) call;
--- an error has left nothing behind
+-- after these errors the table is readable and no buffer is pinned
 SELECT count(*) FROM mine;
 SELECT buffers_pinned FROM pg_local_buffers_summary();
 ROLLBACK;
 
--- every function says what it does
+-- every function has a comment
 SELECT p.oid::regprocedure FROM pg_depend d JOIN pg_proc p ON d.objid = p.oid
 WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND
 	  d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'temp_parallel') AND

@@ -1,11 +1,11 @@
 --
--- Joins: temporary tables on either side, in each way of joining
+-- Joins: temporary tables on either side of each join method
 --
 LOAD 'temp_parallel';
 \i sql/include/shapes.sql
 
 SET temp_buffers = '2MB';
--- one Gather above the join rather than one above each table
+-- for a Gather above the join rather than above each table
 SET parallel_setup_cost = 100;
 
 
@@ -23,8 +23,9 @@ INSERT INTO joins_p SELECT i * 2, i % 300, i FROM generate_series(1, 2000) i;
 CREATE INDEX joins_p_id ON joins_p (id);
 ANALYZE joins_p;
 
--- Before each query every page of both is changed and the change committed: a
--- page that is not flushed would give the worker another answer, or none.
+-- Before each query, every page of both tables is changed and the change
+-- committed: if a page were not flushed, workers would return other rows, or
+-- fail.
 \set check 'ANALYZE a, b; UPDATE a SET v = v + 1; UPDATE b SET v = v + 1; SELECT * FROM pg_temp.both_ways'
 
 --
@@ -33,13 +34,13 @@ ANALYZE joins_p;
 SET enable_nestloop = off;
 SET enable_mergejoin = off;
 
--- each worker hashes the whole of a table of its own: b is read by a plain scan
+-- each worker builds a hash table of its own, from all of b
 SET enable_parallel_hash = off;
 ALTER TABLE b SET (parallel_workers = 0);
 ALTER TABLE joins_p SET (parallel_workers = 0);
 :check ('SELECT a.id, a.v, b.v AS bv FROM a JOIN b USING (id)', 'Hash Join', 'Parallel Seq Scan on a', 'Seq Scan on b');
 EXPLAIN (COSTS OFF) SELECT a.id, a.v, b.v FROM a JOIN b USING (id);
--- the other one permanent, inner; outer
+-- with a permanent table, as the inner and as the outer side
 :check ('SELECT a.id, a.v, p.v AS pv FROM a JOIN joins_p p USING (id)', 'Parallel Seq Scan on a', 'Seq Scan on joins_p');
 ALTER TABLE joins_p RESET (parallel_workers);
 SET parallel_tuple_cost = 0.1;
@@ -48,23 +49,23 @@ SET parallel_tuple_cost = 0;
 ALTER TABLE b RESET (parallel_workers);
 RESET enable_parallel_hash;
 
--- the workers fill one hash table together
+-- the workers build a shared hash table
 :check ('SELECT a.id, a.v, b.v AS bv FROM a JOIN b USING (id)', 'Parallel Hash Join', 'Parallel Seq Scan on a', 'Parallel Seq Scan on b');
 :check ('SELECT p.id, p.v, b.v AS bv FROM joins_p p JOIN b USING (id)', 'Parallel Hash Join', 'Parallel Seq Scan on joins_p', 'Parallel Seq Scan on b');
 EXPLAIN (COSTS OFF) SELECT a.id, a.v, b.v FROM a JOIN b USING (id);
--- in several batches, which go through files
+-- in several batches, by temporary files
 SET work_mem = '64kB';
 :check ('SELECT x.id, x.v, x.pad, y.pad AS ypad FROM a x JOIN a y USING (id)', 'Parallel Hash Join');
 RESET work_mem;
 
--- a table with itself, one flush for both
+-- a self-join, with one flush
 :check ('SELECT x.id, x.v, y.v AS yv FROM a x JOIN a y ON x.id = y.k', 'Parallel Hash Join');
 -- three and four tables
 :check ('SELECT a.id, a.v, b.v AS bv, p.v AS pv FROM a JOIN b USING (id) JOIN joins_p p USING (id)', 'Parallel Hash Join', 'Parallel Seq Scan on a');
 :check ('SELECT a.id, a2.v, b.v AS bv, p.v AS pv FROM a JOIN b USING (id) JOIN joins_p p USING (id) JOIN a a2 ON a2.id = b.k', 'Parallel Hash Join');
 
--- outer joins; NULLs find no partner; 15 runs a full join above Gather, later
--- versions below
+-- outer joins; a row with NULLs has no match; a full join is above Gather in
+-- 15, and below from 17 on
 :check ('SELECT a.id, a.v, b.v AS bv FROM a LEFT JOIN b USING (id)', 'Parallel Hash Left Join');
 :check ('SELECT b.id, b.v, a.v AS av FROM b LEFT JOIN a ON a.id = b.id AND a.id > 500', 'Parallel Seq Scan on b');
 :check ('SELECT a.id, a.v, b.id AS bid, b.v AS bv FROM a FULL JOIN b ON a.id = b.id');
@@ -83,7 +84,7 @@ RESET work_mem;
 RESET enable_nestloop;
 SET enable_hashjoin = off;
 
--- an index lookup for each outer row; of the same table; of a permanent one
+-- an index scan for each outer row; on the same table; on a permanent table
 SET enable_bitmapscan = off;
 SET enable_memoize = off;
 :check ('SELECT p.id, p.v, a.v AS av FROM joins_p p JOIN a USING (id)', 'Nested Loop', 'Parallel Seq Scan on joins_p', 'Index Scan using a_id on a');
@@ -91,10 +92,10 @@ SET enable_memoize = off;
 :check ('SELECT x.id, y.id AS yid, x.v + y.v AS s FROM a x JOIN a y ON y.id = x.k WHERE x.v % 3 = 0', 'Index Scan using a_id on a');
 :check ('SELECT b.id, b.v, p.v AS pv FROM b LEFT JOIN joins_p p USING (id)', 'Parallel Seq Scan on b', 'Index Scan using joins_p_id on joins_p');
 EXPLAIN (COSTS OFF) SELECT p.id, p.v, a.v FROM joins_p p JOIN a USING (id);
--- an outer join over it; an anti join over it
+-- an outer join; an anti join
 :check ('SELECT p.id, p.v, a.v AS av FROM joins_p p LEFT JOIN a USING (id)', 'Nested Loop Left Join', 'Index Scan using a_id on a');
 :check ('SELECT p.id, p.v FROM joins_p p WHERE NOT EXISTS (SELECT FROM a WHERE a.id = p.id)', 'Nested Loop Anti Join', 'Index Only Scan using a_id on a');
--- through a bitmap, made anew for each outer row
+-- a bitmap scan for each outer row
 RESET enable_bitmapscan;
 SET enable_indexscan = off;
 SET enable_indexonlyscan = off;
@@ -102,9 +103,9 @@ SET enable_indexonlyscan = off;
 RESET enable_indexscan;
 RESET enable_indexonlyscan;
 RESET enable_memoize;
--- remembered in the worker
+-- with Memoize
 :check ('SELECT p.id, a.v AS av FROM joins_p p JOIN a ON a.id = p.k', 'Nested Loop', 'Memoize', 'Index Scan using a_id on a');
--- the whole table for each outer row; from 18 on kept in the worker's memory
+-- the whole table for each outer row; from 18 on, with Materialize
 ALTER TABLE b SET (parallel_workers = 0);
 SET client_min_messages = warning;
 SELECT n, answers FROM pg_temp.both_ways('SELECT p.id, b.id AS bid, b.v FROM joins_p p LEFT JOIN b ON b.id * 4 < p.id - 3980');
@@ -112,7 +113,7 @@ RESET client_min_messages;
 ALTER TABLE b RESET (parallel_workers);
 
 --
--- Merge joins: each worker sorts, or reads in order, all of the inner side
+-- Merge joins: each worker sorts all of the inner side, or reads it in order
 --
 SET enable_nestloop = off;
 SET enable_mergejoin = on;
@@ -123,7 +124,7 @@ RESET enable_nestloop;
 RESET enable_hashjoin;
 
 --
--- Partitionwise: one join for each pair of partitions
+-- Partitionwise joins
 --
 CREATE TEMP TABLE pa (id int, v int) PARTITION BY RANGE (id);
 CREATE TEMP TABLE pa1 PARTITION OF pa FOR VALUES FROM (MINVALUE) TO (1000);
@@ -144,7 +145,7 @@ EXPLAIN (COSTS OFF) SELECT pa.id, pa.v, pb.v FROM pa JOIN pb USING (id);
 :check_p ('SELECT pa.id, pa.v, pb.v AS bv FROM pa JOIN pb USING (id) WHERE pa.id < 500', 'Parallel Hash Join');
 RESET enable_partitionwise_join;
 
--- joins beyond geqo's threshold are charged another way
+-- from geqo_threshold on, join relations are charged by other code
 SET geqo_threshold = 2;
 :check ('SELECT a.id, a.v, b.v AS bv, p.v AS pv FROM a JOIN b USING (id) JOIN joins_p p USING (id)', 'Parallel Seq Scan');
 RESET geqo_threshold;

@@ -1,13 +1,12 @@
 --
--- A parallel query over temporary tables takes no lock that the same query takes
--- neither when the leader runs it alone nor over an unlogged table: with many
--- partitions it would run out of the server's memory for locks where those do
--- not.
+-- Locks: the leader takes no more than for the serial query, and a worker no
+-- more than over an unlogged table. Otherwise, a query over many partitions
+-- could run out of shared memory for locks where these do not.
 --
 CREATE EXTENSION temp_parallel;
 \i sql/include/cheap_workers.sql
 
--- With a TOAST table, and with indexes of several access methods.
+-- Tables with a TOAST table and indexes of several access methods.
 CREATE TEMP TABLE t (id int PRIMARY KEY, k int, v text) WITH (parallel_workers = 2);
 CREATE UNLOGGED TABLE u (id int PRIMARY KEY, k int, v text) WITH (parallel_workers = 2);
 ALTER TABLE t ALTER v SET STORAGE EXTERNAL;
@@ -23,11 +22,11 @@ CREATE INDEX ON u USING brin (id);
 ANALYZE t;
 ANALYZE u;
 
--- the locks that this session's transaction has, and its flushes so far
+-- the locks that are held, and the session's flushes so far
 \set count 'SELECT (SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()) AS locks, (SELECT flushes FROM temp_parallel_stats()) AS flushes'
 
--- In the leader, to the end of the transaction. The flush is not free, so that it
--- is priced.
+-- In the leader, at the end of the transaction. The flush has a cost, so that
+-- the planner has to compute it.
 SET temp_parallel.write_temp_page_cost = 0.01;
 SET temp_parallel.enabled = off;
 BEGIN;
@@ -41,8 +40,8 @@ SELECT count(*), sum(k), count(v) FROM t;
 COMMIT;
 SELECT :on_flushes - :off_flushes AS flushes, :on_locks - :off_locks AS more_locks;
 
--- The same when the plan comes from the plan cache, where no index is locked but
--- those that are scanned, and the second look prices the flush again.
+-- The same with a cached plan: only the indexes that it scans are locked, and
+-- the second look computes the cost of the flush again.
 SET plan_cache_mode = force_generic_plan;
 SET temp_parallel.enabled = off;
 PREPARE q AS SELECT count(*), sum(k), count(v) FROM t;
@@ -63,8 +62,8 @@ COMMIT;
 SELECT :on_flushes - :off_flushes AS flushes, :on_locks - :off_locks AS more_locks;
 RESET plan_cache_mode;
 
--- In a worker: what it has locked when it comes to a row, before and after it
--- has read from the TOAST table.
+-- In a worker: the locks that it holds when it processes a row, before and
+-- after it has read the TOAST table.
 CREATE FUNCTION locks_here(length int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
 $$ BEGIN RETURN (SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()); END $$;
 SET parallel_leader_participation = off;
@@ -77,7 +76,7 @@ SELECT max(locks_here(length(v))) FROM u WHERE id % 50 = 0 \gset u_
 SELECT :t_max - :u_max AS more_at_most;
 RESET parallel_leader_participation;
 
--- A function that takes a table locks that table.
+-- A function called with a table locks that table.
 BEGIN;
 :count \gset before_
 SELECT pg_flush_local_buffers('t') >= 0 AS done;

@@ -1,32 +1,25 @@
 --
--- Reads leave nothing behind: from the flush until the workers are gone no page
--- of the tables that they read is written by anyone.
+-- The read-only phase: from the flush until the workers have exited, nobody
+-- writes a page of the tables that they read.
 --
--- Without the guard of readonly_heap.c a worker that evicts a page it has set
--- hint bits on fails with "could not open file", and the leader writes such a
--- page into the very file that workers are reading. Both need a pool that is
--- smaller than what one call of a scan passes over: hence the smallest pools
--- there are, and long runs of deleted rows. Nothing here is vacuumed or
--- analyzed, as that would set the hints beforehand.
+-- Without readonly_heap.c, a worker that evicts a page on which it has set hint
+-- bits fails with "could not open file", and the leader writes such a page to
+-- the file that workers are reading. Either happens only if the pool is smaller
+-- than the number of pages that one call of a scan reads: hence the smallest
+-- pools, and long runs of deleted rows. No VACUUM or ANALYZE here: it would set
+-- the hint bits.
 --
--- who of leader and workers meets an error first is open
+-- Either the leader or a worker may raise an error first.
 \set SHOW_CONTEXT never
 CREATE EXTENSION temp_parallel;
 SET temp_buffers = 100;
 SET temp_parallel.worker_temp_buffers = 100;
-SET temp_parallel.write_temp_page_cost = 0;
-SET temp_parallel.buffer_scan_cost = 0;
-SET max_parallel_workers_per_gather = 2;
-SET min_parallel_table_scan_size = 0;
-SET min_parallel_index_scan_size = 0;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
+\i sql/include/cheap_workers.sql
 SET work_mem = '64kB';
-SET cpu_tuple_cost = 1;
 
--- Runs a query with the extension on, and then off. Says whether the answers are
--- the same, whether the table was read below Gather, and how many pages were
--- written by anything but the flush.
+-- Runs a query with the extension on, and then off. Returns whether the results
+-- are the same, whether a table was flushed for workers, and how many pages
+-- were written other than by the flush.
 CREATE FUNCTION read_both(query text, OUT same_answer bool, OUT in_workers bool, OUT written int)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -48,8 +41,7 @@ BEGIN
 	same_answer := answer = expected;
 END $$;
 
--- Before each case: row versions, all over the table, that are committed but
--- have no hints yet.
+-- Before each case: committed row versions without hint bits, all over the table.
 \set change 'UPDATE t SET k = k WHERE id % 30 = 0;'
 
 CREATE TEMP TABLE t (id int, k int, pad text) WITH (fillfactor = 90);
@@ -58,18 +50,18 @@ CREATE INDEX t_id ON t (id);
 CREATE INDEX t_k ON t (k);
 DELETE FROM t WHERE id BETWEEN 20000 AND 80000;
 
--- Sequential scan: one call passes a thousand pages of dead rows.
+-- Sequential scan: one call skips a thousand pages of dead rows.
 :change
 SELECT * FROM read_both('SELECT count(*), sum(id), sum(k) FROM t');
 :change
 SELECT * FROM read_both('SELECT id, k FROM t WHERE id % 50 = 0');
 
--- Self-joins: leader and workers are on the same pages twice.
+-- A self-join: leader and workers read the same pages twice.
 :change
 SELECT * FROM read_both('SELECT count(*), sum(a.id) FROM t a JOIN t b USING (id)');
 
--- Index scan, index-only scan (dead rows: the index may not be marked either),
--- and an index lookup under a nested loop.
+-- An index scan, an index-only scan (with dead rows, whose index entries must
+-- not be marked, either), and an index scan below a nested loop.
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 :change
@@ -83,7 +75,7 @@ SELECT * FROM read_both('SELECT count(*), sum(b.k) FROM t a JOIN t b ON b.id = a
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 
--- Bitmap heap scan, exact and lossy.
+-- Bitmap heap scan, lossy and exact.
 SET enable_bitmapscan = on;
 SET enable_indexscan = off;
 SET enable_indexonlyscan = off;
@@ -97,7 +89,7 @@ RESET enable_seqscan;
 RESET enable_indexscan;
 RESET enable_indexonlyscan;
 
--- TOASTed values, of rows that have been updated since.
+-- TOASTed values of updated rows.
 CREATE TEMP TABLE toasted (id int, big text);
 ALTER TABLE toasted ALTER big SET STORAGE EXTERNAL;
 INSERT INTO toasted SELECT g, repeat(g::text, 3000) FROM generate_series(1, 300) g;
@@ -107,14 +99,14 @@ SELECT pg_flush_local_buffers() > 0 AS clean;
 UPDATE toasted SET big = big || 'z' WHERE id % 5 = 0;
 SELECT * FROM read_both('SELECT count(*), sum(length(big)), md5(string_agg(md5(big), '''' ORDER BY id)) FROM toasted');
 
--- Rescans: workers are launched anew for every row outside.
+-- Rescans: workers are launched again for each outer row.
 SET enable_material = off;
 :change
 SELECT * FROM read_both('SELECT x, n FROM (VALUES (1), (2), (3)) v (x), LATERAL (SELECT count(*) AS n FROM t HAVING count(*) > x) s');
 RESET enable_material;
 
--- What the leader has dropped were hints and nothing else: a change that comes
--- after a parallel read is there after its page has been evicted.
+-- The leader discards hint bits and nothing else: changes made after a parallel
+-- query are still there when their pages have been evicted.
 UPDATE t SET k = -1 WHERE id = 12345;
 DELETE FROM t WHERE id = 12346;
 INSERT INTO t VALUES (0, -2, 'new');
@@ -126,9 +118,9 @@ SET temp_parallel.enabled = off;
 SELECT id, k FROM t WHERE id BETWEEN 12344 AND 12348 OR id = 0 ORDER BY id;
 RESET temp_parallel.enabled;
 
--- After a parallel read, and after one that failed, heap's own access method is
--- back: an index build refuses any other. REINDEX, as CREATE INDEX rebuilds the
--- descriptor first.
+-- After a parallel query, even if it has failed, the relation descriptor has
+-- heap's own access method again: an index build fails with any other one. This
+-- takes REINDEX, as CREATE INDEX rebuilds the descriptor first.
 SELECT count(*), sum(k) FROM t WHERE id <= 10;
 REINDEX TABLE t;
 SELECT count(*) FROM t WHERE 1 / (id - 90000) > 1;
@@ -149,22 +141,22 @@ CLUSTER t USING t_id;
 :change
 SELECT * FROM read_both('SELECT count(*), sum(id), sum(k) FROM t');
 
--- A row locked by a function that is wrongly marked, in the middle of a parallel
--- read: core lets it pass as far as the access method, which refuses.
+-- A row lock in a function that is wrongly marked, during a parallel query.
+-- Core does not reject it, so the access method must.
 CREATE FUNCTION locks(i int) RETURNS int LANGUAGE plpgsql PARALLEL RESTRICTED AS
 $$ BEGIN PERFORM 1 FROM t WHERE id = i FOR UPDATE; RETURN i; END $$;
 BEGIN;
-UPDATE t SET k = k WHERE id = 1;		-- a transaction id is there already
+UPDATE t SET k = k WHERE id = 1;		-- assigns a transaction ID
 SELECT locks(n::int % 10 + 1) FROM (SELECT count(*) AS n FROM t) s;
 ROLLBACK;
 SELECT count(*) FROM t;
 
--- In parallel mode, but before the flush, the leader reads pages that carry a
--- change. That is no hint to be dropped: else the flush would not write them,
--- the workers would read what was there before, and the change would be lost.
--- With each way to read; the table fits into the pool, lest eviction writes it,
--- and the leader, which has the change in its pool, leaves the second half of the
--- query to the workers.
+-- In parallel mode, but before the flush, the leader reads pages that are dirty
+-- because of a change. They must stay dirty: otherwise the flush would not
+-- write them, the workers would read the old rows, and the change would be
+-- lost. One case for each kind of scan. The table fits into the pool, so that
+-- no eviction writes it. The first half of the query runs in the leader, whose
+-- pool has the change, the second half only in workers.
 SET parallel_leader_participation = off;
 CREATE FUNCTION in_leader(i int) RETURNS bool LANGUAGE plpgsql PARALLEL RESTRICTED AS
 $$ BEGIN RETURN true; END $$;

@@ -1,11 +1,11 @@
 --
--- While workers read a table no page of its indexes is changed either: a cursor
--- that was opened before, and that has found dead rows, does not mark their index
--- entries when the leader of a parallel query fetches from it, sets it back or
--- closes it.
+-- The read-only phase: no page of a table's indexes is changed, either. If a
+-- cursor was opened before and has found dead rows, their index entries are not
+-- marked when the leader of a parallel query fetches from the cursor, rewinds
+-- or closes it.
 --
--- A mark makes the page of the index dirty, and a page that is dirty may be
--- written at any time, into the file that the workers are reading.
+-- Marking dirties the index page, and a dirty page may be written at any time
+-- to the file that the workers are reading.
 --
 \set SHOW_CONTEXT never
 CREATE EXTENSION temp_parallel;
@@ -19,7 +19,8 @@ CREATE INDEX t_hash ON t USING hash (k);
 CREATE INDEX t_gist ON t USING gist (p);
 ANALYZE t;
 
--- What a function may do with a cursor. Is a page of an index dirty afterwards?
+-- Does something with a cursor. Returns whether an index has dirty pages
+-- afterwards.
 CREATE FUNCTION pg_temp.use_cursor(c refcursor, what text) RETURNS boolean
 LANGUAGE plpgsql PARALLEL RESTRICTED AS $$
 BEGIN
@@ -32,8 +33,8 @@ BEGIN
 	RETURN (SELECT sum(dirty) > 0 FROM pg_local_buffers_relations() WHERE kind = 'index');
 END $$;
 
--- Opens a cursor on rows of t, moves it over some that are dead, and does that
--- with it: by itself, or in a query that has read t in workers.
+-- Opens a cursor on t, moves it past some dead rows, and calls use_cursor(): by
+-- itself, or in a query that has read t in workers.
 CREATE FUNCTION pg_temp.marked(what text, in_parallel boolean, condition text)
 RETURNS TABLE (rows_of_t bigint, marked boolean) LANGUAGE plpgsql
 SET enable_bitmapscan = off SET enable_seqscan = off AS $$
@@ -55,11 +56,11 @@ BEGIN
 	END IF;
 END $$;
 
--- its plan: the function is called in the leader, after workers have read
+-- The plan: the leader calls the function after the workers have read t.
 EXPLAIN (COSTS OFF) SELECT n, pg_temp.use_cursor('c', 'close') FROM (SELECT count(*) AS n FROM t) s;
 
--- btree. Each time first what the workers' leader does, then the same without
--- workers, which shows that there was something to mark.
+-- btree. Each case first in the leader of a parallel query, then without
+-- workers, which shows that there were entries to mark.
 DELETE FROM t WHERE id BETWEEN 1000 AND 1020;
 SELECT * FROM pg_temp.marked('close', true, 'id BETWEEN 1000 AND 1100');
 SELECT * FROM pg_temp.marked('close', false, 'id BETWEEN 1000 AND 1100');
@@ -81,13 +82,13 @@ SELECT * FROM pg_temp.marked('move', true, 'k = 5');
 DELETE FROM t WHERE k = 5 AND id % 3 = 0;
 SELECT * FROM pg_temp.marked('move', false, 'k = 5');
 
--- GiST, which marks when it goes on to the next page
+-- GiST, which marks entries when it goes to the next page
 DELETE FROM t WHERE id BETWEEN 6000 AND 6999 AND id % 2 = 0;
 SELECT * FROM pg_temp.marked('move', true, 'p <@ box ''(6000,6000),(6999,6999)''');
 DELETE FROM t WHERE id BETWEEN 6000 AND 6999 AND id % 3 = 0;
 SELECT * FROM pg_temp.marked('move', false, 'p <@ box ''(6000,6000),(6999,6999)''');
 
--- The scan goes on, whoever moves it, and finds what is there.
+-- The scan returns all rows if it is moved in a parallel query and then goes on.
 DELETE FROM t WHERE id BETWEEN 7000 AND 7020;
 BEGIN;
 SET LOCAL enable_seqscan = off;
@@ -100,8 +101,8 @@ SELECT n, pg_temp.use_cursor('c', 'move') AS marked FROM (SELECT count(*) AS n F
 FETCH 20 FROM c;
 COMMIT;
 
--- A merge join that has found what it looked for sets its inner scan back, without
--- a step from the row where it was: the next outer row has the same key.
+-- A merge semi-join that has found a match restores its inner scan to the marked
+-- position, since the next outer row has the same key.
 CREATE TEMP TABLE twice (k int, x int);
 INSERT INTO twice VALUES (1, 3998), (1, 3998);
 CREATE INDEX twice_k ON twice (k);
@@ -139,8 +140,8 @@ DELETE FROM m WHERE x BETWEEN 3950 AND 3998;
 SELECT * FROM pg_temp.marked_by_join(true);
 SELECT * FROM pg_temp.marked_by_join(false);
 
--- After an error in the parallel query the indexes have their own access methods
--- back.
+-- After an error in the parallel query, the indexes have their own access
+-- methods again.
 DELETE FROM t WHERE id BETWEEN 8000 AND 8020;
 BEGIN;
 SET LOCAL enable_seqscan = off;

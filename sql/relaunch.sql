@@ -1,5 +1,5 @@
 --
--- Workers that are launched again with another bound of rows.
+-- Workers that are launched again with another bound on the number of rows.
 --
 LOAD 'temp_parallel';
 \i sql/include/cheap_workers.sql
@@ -11,20 +11,20 @@ CREATE TEMP TABLE o AS SELECT g AS id FROM generate_series(1, 8) g;
 ANALYZE t;
 ANALYZE o;
 
--- A growing OFFSET. The server tells workers the bound of the first launch, so
--- that a top-N sort in a worker keeps too few rows: from the second row on the
--- answer would be another one.
+-- An OFFSET that grows. Core passes the bound of the first launch to the
+-- workers of later ones, too, where a top-N sort would keep too few rows: from
+-- the second row on, the result would be wrong.
 SET enable_indexscan = off;
 SET enable_bitmapscan = off;
 EXPLAIN (COSTS OFF)
 SELECT o.id, (SELECT id FROM t WHERE k = 3 ORDER BY id LIMIT 1 OFFSET o.id) FROM o ORDER BY 1;
 SELECT o.id, (SELECT id FROM t WHERE k = 3 ORDER BY id LIMIT 1 OFFSET o.id) FROM o ORDER BY 1;
 
--- A LIMIT that grows, shrinks, and is no limit.
+-- A LIMIT that grows, shrinks, and is NULL.
 SELECT v.n, s.* FROM (VALUES (1, 2::bigint), (2, 7), (3, NULL), (4, 3), (5, 0), (6, 400)) v (n, l),
 	LATERAL (SELECT count(*), sum(id), max(id) FROM (SELECT id FROM t WHERE k = 3 ORDER BY id LIMIT v.l) x) s ORDER BY 1;
 
--- Without an order a worker returns as many rows as it was told, and not one more.
+-- Without a sort, a worker returns as many rows as the bound says.
 SELECT v.n, s.count FROM (VALUES (1, 1), (2, 3000), (3, 4999), (4, 2)) v (n, l),
 	LATERAL (SELECT count(*) FROM (SELECT id FROM t LIMIT v.l) x) s ORDER BY 1;
 SELECT v.n, s.count FROM (VALUES (1, 1), (2, 300), (3, 480), (4, 2)) v (n, l),

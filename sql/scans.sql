@@ -1,10 +1,10 @@
 --
--- Scans: how a worker may read a temporary table, and what is in it
+-- Scans: each kind of scan in a worker, over tables with each kind of contents
 --
 LOAD 'temp_parallel';
 \i sql/include/shapes.sql
 
--- fewer buffers than the tables have pages, so that pages come and go
+-- fewer buffers than the tables have pages, so that pages are evicted
 SET temp_buffers = '2MB';
 
 CREATE TEMP TABLE t (id int, v int, pad text);
@@ -16,28 +16,27 @@ CREATE TABLE scans_p (id int, v int) WITH (autovacuum_enabled = off);
 INSERT INTO scans_p SELECT i, i % 100 FROM generate_series(1, 3000) i;
 ANALYZE scans_p;
 
--- Before each query every page of t is changed and the change committed: a page
--- that is not flushed would give the worker another answer, or none.
+-- Before each query, every page of t is changed and the change committed: if a
+-- page were not flushed, workers would return other rows, or fail.
 \set check 'UPDATE t SET id = id + 1; SELECT * FROM pg_temp.both_ways'
 
 --
--- Parallel-aware scans: the workers share the table
+-- Parallel-aware scans
 --
 
--- a parallel sequential scan; with a qual; the columns reordered and computed
+-- a parallel sequential scan; with a qual, reordered and computed columns
 :check ('SELECT * FROM t', 'Parallel Seq Scan on t');
 :check ('SELECT v, id * 2 AS x FROM t WHERE v % 10 = 3', 'Parallel Seq Scan on t');
 EXPLAIN (COSTS OFF) SELECT v, id * 2 AS x FROM t WHERE v % 10 = 3;
--- VERBOSE names the tables, and EXPLAIN can say what the node returns
+-- VERBOSE prints the tables and the output of the flush node
 EXPLAIN (COSTS OFF, VERBOSE) SELECT v, id * 2 AS x FROM t WHERE v % 10 = 3;
 
--- no column at all; the whole row; system columns
+-- no columns; a whole-row variable; system columns
 :check ('SELECT count(*) FROM t', 'Parallel Seq Scan on t');
 :check ('SELECT t FROM t', 'Parallel Seq Scan on t');
 :check ('SELECT ctid AS c, xmin::text::bigint AS x, tableoid AS o, id FROM t', 'Parallel Seq Scan on t');
 
--- a parallel index scan, forwards, backwards, and with an array of
--- keys
+-- a parallel index scan: forward, backward, and with an array of keys
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SET enable_indexonlyscan = off;
@@ -50,8 +49,8 @@ ALTER TABLE t RESET (parallel_workers);
 EXPLAIN (COSTS OFF) SELECT id, v FROM t WHERE id BETWEEN 500 AND 2000;
 RESET enable_indexonlyscan;
 
--- a parallel index-only scan: no page all-visible, then all of them, which puts
--- the visibility map among what the workers read, then some of them
+-- a parallel index-only scan, when no page is all-visible, all are, and some
+-- are; for the latter two, workers read the visibility map
 :check ('SELECT id FROM t WHERE id BETWEEN 500 AND 2000', 'Parallel Index Only Scan using t_id on t');
 VACUUM t;
 SELECT * FROM pg_temp.both_ways('SELECT id FROM t WHERE id BETWEEN 500 AND 2000', 'Parallel Index Only Scan using t_id on t');
@@ -59,7 +58,7 @@ DELETE FROM t WHERE id % 10 = 0 AND id < 1500;
 SELECT * FROM pg_temp.both_ways('SELECT id FROM t WHERE id BETWEEN 500 AND 2000', 'Parallel Index Only Scan using t_id on t');
 RESET enable_bitmapscan;
 
--- a parallel bitmap heap scan; of two indexes
+-- a parallel bitmap heap scan; with two indexes
 SET enable_indexscan = off;
 SET enable_indexonlyscan = off;
 :check ('SELECT id, v FROM t WHERE id BETWEEN 500 AND 2000', 'Parallel Bitmap Heap Scan on t', 'Bitmap Index Scan on t_id');
@@ -67,8 +66,8 @@ SET enable_indexonlyscan = off;
 :check ('SELECT count(*) FROM t WHERE id < 2500', 'Parallel Bitmap Heap Scan on t');
 EXPLAIN (COSTS OFF) SELECT id, v FROM t WHERE id BETWEEN 500 AND 2000;
 
--- a bitmap that does not fit into work_mem loses its tuple numbers: all tuples
--- of a page are looked at again
+-- a lossy bitmap, which does not fit into work_mem: all tuples of a page are
+-- rechecked
 CREATE TEMP TABLE wide (id int, v int, pad text);
 ALTER TABLE wide ALTER pad SET STORAGE PLAIN;
 INSERT INTO wide SELECT i, i, repeat('x', 5000) FROM generate_series(1, 2000) i;
@@ -101,8 +100,8 @@ ANALYZE am;
 RESET enable_indexscan;
 RESET enable_indexonlyscan;
 
--- the same as index scans inside a worker, as the inner side of a nested loop:
--- GiST and hash, too, would mark dead entries in their pages
+-- index scans on the inner side of a nested loop: hash and GiST would mark dead
+-- entries in their pages, too
 DELETE FROM am WHERE id % 3 = 0;
 SET enable_bitmapscan = off;
 SET enable_hashjoin = off;
@@ -112,7 +111,7 @@ SET enable_memoize = off;
 RESET enable_seqscan;
 SELECT * FROM pg_temp.both_ways('SELECT p.id, am.id AS x FROM scans_p p JOIN am ON am.h = p.v WHERE p.id <= 300', 'Parallel Seq Scan on scans_p', 'Index Scan using am_hash on am');
 SELECT * FROM pg_temp.both_ways('SELECT p.id, am.id AS x FROM scans_p p JOIN am ON am.b && box(point(p.id, p.id), point(p.id, p.id)) WHERE p.id <= 300', 'Parallel Seq Scan on scans_p', 'Index Scan using am_gist on am');
--- and again: what the first pass found dead is still passed over
+-- again: what the first scan has found dead is still skipped
 SELECT * FROM pg_temp.both_ways('SELECT p.id, am.id AS x FROM scans_p p JOIN am ON am.b && box(point(p.id, p.id), point(p.id, p.id)) WHERE p.id <= 300', 'Parallel Seq Scan on scans_p', 'Index Scan using am_gist on am');
 RESET enable_bitmapscan;
 RESET enable_material;
@@ -121,10 +120,10 @@ RESET enable_mergejoin;
 DROP TABLE am;
 
 --
--- Scans that are not parallel aware: each worker reads the whole table
+-- Scans that are not parallel-aware: each worker reads the whole table
 --
 
--- TABLESAMPLE picks the same rows in each worker
+-- TABLESAMPLE returns the same rows in each worker
 SET enable_nestloop = off;
 RESET enable_hashjoin;
 :check ('SELECT p.id, t.id AS x FROM scans_p p JOIN t TABLESAMPLE bernoulli (5) REPEATABLE (1) USING (v)', 'Parallel Seq Scan on scans_p', 'Sample Scan on t');
@@ -133,7 +132,7 @@ RESET enable_hashjoin;
 :check ('SELECT p.id, t.id AS x FROM scans_p p JOIN t TABLESAMPLE system (95) REPEATABLE (4) USING (v) WHERE p.id < 100', 'Parallel Seq Scan on scans_p', 'Sample Scan on t');
 RESET enable_nestloop;
 
--- a TID range; single TIDs
+-- a TID range scan; a TID scan
 SET enable_mergejoin = off;
 SET enable_indexscan = off;
 SET enable_bitmapscan = off;
@@ -150,11 +149,11 @@ RESET enable_indexscan;
 RESET enable_bitmapscan;
 
 --
--- What is in the table
+-- Contents of the table
 --
 
--- values in the TOAST table, plain and compressed, and compressed in place;
--- changed, so that the TOAST table has dead rows too
+-- TOASTed values, plain, compressed, and compressed inline; with updates, so
+-- that the TOAST table has dead rows, too
 CREATE TEMP TABLE toasted (id int, ext text, comp text, inl text);
 ALTER TABLE toasted ALTER ext SET STORAGE EXTERNAL, ALTER inl SET STORAGE MAIN;
 INSERT INTO toasted
@@ -166,12 +165,13 @@ UPDATE toasted SET ext = ext || 'changed' WHERE id % 2 = 0;
 UPDATE toasted SET comp = 'changed' || comp WHERE id % 3 = 0;
 DELETE FROM toasted WHERE id % 7 = 0;
 SELECT * FROM pg_temp.both_ways('SELECT id, length(ext) AS e, length(comp) AS c, length(inl) AS i, md5(ext || comp || inl) AS m FROM toasted WHERE ext LIKE ''%changed''', 'Parallel Seq Scan on toasted');
--- a part of a value fetches only some of its chunks; the leader detoasts
+-- a slice of a value, which reads only some of its chunks; values detoasted by
+-- the leader
 SELECT * FROM pg_temp.both_ways('SELECT id, substr(ext, 3000, 100) AS s FROM toasted', 'Parallel Seq Scan on toasted');
 SELECT * FROM pg_temp.both_ways('SELECT * FROM toasted', 'Parallel Seq Scan on toasted');
 DROP TABLE toasted;
 
--- another tablespace than the database's, and the index in a third place
+-- a table in another tablespace than its index, and the other way round
 SET allow_in_place_tablespaces = on;
 CREATE TABLESPACE regress_temp_parallel LOCATION '';
 CREATE TEMP TABLE elsewhere TABLESPACE regress_temp_parallel
@@ -192,8 +192,8 @@ RESET enable_indexscan;
 DROP TABLE elsewhere;
 DROP TABLESPACE regress_temp_parallel;
 
--- many types, with NULLs; a column dropped, one added with a default that
--- is in no row, one generated; types that belong to the session
+-- many types, with NULLs; a dropped column, a column added with a default
+-- (which is not stored in the rows), a generated one; temporary types
 CREATE TYPE pg_temp.mood AS ENUM ('sad', 'ok', 'happy');
 CREATE DOMAIN pg_temp.pos AS int CHECK (VALUE > 0);
 CREATE TYPE pg_temp.pair AS (a int, b text);
@@ -217,7 +217,7 @@ SELECT * FROM pg_temp.both_ways('SELECT gen, j -> ''k'' AS k, upper(r) AS u FROM
 SELECT * FROM pg_temp.both_ways('SELECT late FROM types WHERE num IS NULL', 'Parallel Seq Scan on types');
 DROP TABLE types;
 
--- expression and partial indexes, a covering one
+-- a partial index on an expression; a covering index
 DROP INDEX t_id;
 CREATE INDEX t_expr ON t ((id % 1000), v) WHERE v < 90;
 ANALYZE t;
@@ -230,8 +230,8 @@ CREATE INDEX t_cover ON t (id) INCLUDE (v);
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 
--- dead index entries, on more pages than a worker has buffers: it leaves them
--- unmarked, as it could not write the page when it is evicted
+-- dead index entries, on more pages than a worker has buffers: it must not mark
+-- them, since it could not write the pages when they are evicted
 SET temp_parallel.worker_temp_buffers = 100;
 CREATE TEMP TABLE dead (id int, pad text);
 INSERT INTO dead SELECT i, 'd' FROM generate_series(1, 60000) i;
@@ -246,7 +246,7 @@ RESET enable_bitmapscan;
 DROP TABLE dead;
 RESET temp_parallel.worker_temp_buffers;
 
--- all rows dead: the workers step over pages that hold nothing
+-- all rows dead
 DELETE FROM t;
 SELECT * FROM pg_temp.both_ways('SELECT * FROM t', 'Parallel Seq Scan on t');
 
@@ -256,7 +256,7 @@ ALTER TABLE t SET (parallel_workers = 2);
 SELECT * FROM pg_temp.both_ways('SELECT * FROM t', 'Parallel Seq Scan on t');
 SELECT * FROM pg_temp.both_ways('SELECT count(*) FROM t', 'Parallel Seq Scan on t');
 
--- as many workers as the storage parameter says, none if it says so
+-- the storage parameter parallel_workers
 INSERT INTO t SELECT i, i % 100, repeat('x', 50) FROM generate_series(1, 3000) i;
 ANALYZE t;
 ALTER TABLE t SET (parallel_workers = 1);
@@ -265,7 +265,7 @@ ALTER TABLE t SET (parallel_workers = 0);
 EXPLAIN (COSTS OFF) SELECT * FROM t;
 ALTER TABLE t RESET (parallel_workers);
 
--- a function that is not parallel safe keeps the table out of workers
+-- a function that is not parallel safe keeps the query serial
 CREATE FUNCTION pg_temp.unsafe(x int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN x; END';
 EXPLAIN (COSTS OFF) SELECT * FROM t WHERE pg_temp.unsafe(id) = 5;
 

@@ -1,5 +1,6 @@
 --
--- The second look: a cached plan is older than the pool's state.
+-- The second look: at execution, a cached plan's flush may cost more than when
+-- the plan was made.
 --
 CREATE EXTENSION temp_parallel;
 SET temp_buffers = '64MB';
@@ -12,7 +13,8 @@ CREATE TEMP TABLE t AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 10000
 ANALYZE t;
 SELECT pg_flush_local_buffers() > 0 AS clean;
 
--- Whether the statement q(5) ran with workers, and whether EXPLAIN says so.
+-- Runs q(5). Returns whether workers were launched, and what EXPLAIN prints
+-- about it.
 CREATE FUNCTION run_q() RETURNS TABLE (workers_launched bool, skipped text, dirty_before int, dirty_after int)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -27,38 +29,39 @@ BEGIN
 	RETURN NEXT;
 END $$;
 
--- Made while the pool is clean, the plan is parallel.
+-- The plan is made while the pool is clean, and is parallel.
 PREPARE q(int) AS SELECT count(*), sum(id) FROM t WHERE k < $1;
 EXPLAIN (COSTS OFF) EXECUTE q(5);
 SELECT * FROM run_q();
 EXECUTE q(5);
 
--- Every page dirty: the same plan would cost more than the leader alone, which
--- runs it, writes nothing and gives the same answer.
+-- With every page dirty, the plan with its flush would cost more than the
+-- leader alone. So the leader runs it alone, writes nothing, and the result is
+-- the same.
 UPDATE t SET id = id;
 SELECT workers_launched, skipped, dirty_before > 0 AS dirty, dirty_before = dirty_after AS nothing_written
   FROM run_q();
 EXECUTE q(5);
 
--- The cached plan is not changed: clean again, it runs with workers again.
+-- The cached plan is unchanged: with a clean pool, it runs with workers again.
 SELECT pg_flush_local_buffers() > 0 AS clean;
 SELECT workers_launched, skipped FROM run_q();
 
--- A few dirty pages are worth it.
+-- A flush of a few pages is worth its cost.
 INSERT INTO t SELECT g, 1 FROM generate_series(1, 100) g;
 SELECT workers_launched, skipped, dirty_before > 0 AS dirty, dirty_after FROM run_q();
 
--- So is any number of pages that cost nothing to write.
+-- So is a flush of any number of pages if it costs nothing.
 UPDATE t SET id = id;
 SET temp_parallel.write_temp_page_cost = 0;
 SELECT workers_launched, skipped, dirty_before > 0 AS dirty, dirty_after FROM run_q();
 RESET temp_parallel.write_temp_page_cost;
 
--- A function in a SQL statement keeps its memory to the end of that statement. Of
--- what the decision allocates nothing may stay there, or a statement that calls
--- the function often runs out of memory: neither when workers are launched nor
--- when the leader runs alone.
--- (Only what is not the last statement of such a function can use workers.)
+-- A statement in a SQL function runs in a memory context that lives until the
+-- end of the calling statement. The second look must not leave anything
+-- allocated there, whether or not it leaves the plan to the leader: otherwise,
+-- a statement that calls the function often runs out of memory. (Only
+-- statements before the function's last one can use workers.)
 CREATE FUNCTION counts(below int) RETURNS bigint LANGUAGE sql AS
 $$ SELECT count(*) FROM t WHERE k < below; SELECT count(*) FROM t WHERE k < below $$;
 CREATE FUNCTION memory() RETURNS numeric LANGUAGE plpgsql AS
@@ -80,8 +83,8 @@ SELECT sum(n), sum(CASE g WHEN 20 THEN -bytes WHEN 40 THEN bytes END) < 30000 AS
 SELECT plans_left_to_leader - :before_left AS left_to_leader FROM temp_parallel_stats();
 DROP FUNCTION counts, memory, make_dirty;
 
--- A statement with a Gather that has no flush node is not looked at, and runs with
--- its workers, whatever is dirty.
+-- A Gather without a flush node is not affected: it gets its workers, whatever
+-- is dirty.
 CREATE TABLE permanent AS SELECT g AS id FROM generate_series(1, 100000) g;
 ANALYZE permanent;
 PREPARE p AS SELECT count(*) FROM permanent;
@@ -91,8 +94,8 @@ EXECUTE p;
 SELECT :'before_dirty' AS dirty, plans_left_to_leader - :before_left AS left_to_leader FROM temp_parallel_stats();
 DROP TABLE permanent;
 
--- A plan that was made while the pages were dirty already runs as planned: the
--- planner has weighed them.
+-- A plan that was made when the pages were already dirty is executed as
+-- planned: its cost includes the flush.
 DEALLOCATE q;
 UPDATE t SET id = id;
 SET cpu_tuple_cost = 1;

@@ -1,11 +1,12 @@
 --
--- No access that the caller did not have: who may do what with a temporary table
--- of another role, and what row-level security, views, column privileges and
--- SECURITY DEFINER functions let out of it when workers read it.
+-- Access control: privileges on temporary tables of another role, row-level
+-- security, views, column privileges and SECURITY DEFINER functions must
+-- protect the same rows when workers read the tables, and the functions must
+-- not circumvent them.
 --
--- (A role meets another one's temporary tables in its own session: by SET ROLE, by
--- membership, in a SECURITY DEFINER function. Those of other sessions are the
--- business of specs/security_other_session.spec.)
+-- (Tables of several roles are in one session because of SET ROLE, membership,
+-- or a SECURITY DEFINER function. specs/security_other_session.spec has those
+-- of other sessions.)
 --
 \set SHOW_CONTEXT never
 CREATE EXTENSION temp_parallel;
@@ -27,9 +28,9 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
--- Runs a query with the extension off, on, and on with workers for nothing, these
--- with and without the leader's help. Returns the answer, or the error, if it is
--- always the same, and whether workers read temporary tables for it.
+-- Runs a query with the extension off, on, and on with workers at no cost, with
+-- and without the leader's participation. Returns the result or the error, if
+-- it is the same each time, and whether workers read a temporary table.
 CREATE FUNCTION tp_security.everywhere(query text)
 RETURNS TABLE (in_workers boolean, answer text) LANGUAGE plpgsql AS
 $$
@@ -84,7 +85,7 @@ $$;
 \set as_alice 'SET ROLE regress_tp_alice;'
 \set as_bob 'SET ROLE regress_tp_bob;'
 
--- Alice's: 3000 rows, a third of them bob's.
+-- A table of alice with 3000 rows, a third of which belong to bob.
 :as_alice
 CREATE TEMP TABLE notes (id int PRIMARY KEY, owner name, grp int, note text);
 INSERT INTO notes SELECT g, CASE g % 3 WHEN 0 THEN 'regress_tp_bob' ELSE 'regress_tp_alice' END, g % 10,
@@ -95,8 +96,8 @@ ANALYZE notes;
 CREATE TEMP TABLE groups (grp int, member name);
 INSERT INTO groups SELECT g, 'regress_tp_bob' FROM generate_series(0, 4) g;
 ANALYZE groups;
--- Raises an error when it sees what it should not, and seems cheaper than any
--- other condition.
+-- Raises an error if it is called for a secret row; cheaper than any other
+-- condition.
 CREATE FUNCTION tp_security.leaky(note text) RETURNS boolean LANGUAGE plpgsql PARALLEL SAFE COST 0.0000001 AS
 $$ BEGIN IF note LIKE 'secret%' THEN RAISE EXCEPTION 'leaked'; END IF; RETURN true; END $$;
 RESET ROLE;
@@ -121,7 +122,7 @@ SELECT * FROM tp_security.everywhere('SELECT count(*) FROM notes a JOIN notes b 
 REVOKE SELECT (id, grp) ON notes FROM regress_tp_bob;
 
 --
--- Views: with security_barrier the view's condition comes first
+-- Views: with security_barrier, the view's condition is evaluated first
 --
 CREATE TEMP VIEW careless AS SELECT id, note FROM notes WHERE owner = 'regress_tp_bob';
 CREATE TEMP VIEW careful WITH (security_barrier) AS SELECT id, note FROM notes WHERE owner = 'regress_tp_bob';
@@ -134,7 +135,7 @@ SELECT * FROM tp_security.everywhere('SELECT count(*) FROM careless WHERE tp_sec
 SELECT * FROM tp_security.everywhere('SELECT count(*) FROM careful WHERE tp_security.leakproof(note)');
 SELECT * FROM tp_security.everywhere('SELECT count(*) FROM careful a JOIN careful b USING (id) WHERE tp_security.leaky(a.note)');
 SELECT * FROM tp_security.everywhere('SELECT count(*) FROM invoker');
--- the flush is not a way in, either
+-- and a flush needs the privilege
 SELECT tp_security.refused('SELECT pg_flush_local_buffers(''notes''::regclass)');
 SELECT tp_security.refused('SELECT pg_flush_local_buffers(''careful''::regclass)');
 
@@ -146,7 +147,7 @@ GRANT SELECT ON notes TO regress_tp_bob;
 ALTER TABLE notes ENABLE ROW LEVEL SECURITY;
 SELECT * FROM tp_security.everywhere('SELECT owner, count(*) FROM notes GROUP BY owner');
 :as_bob
--- no policy: no rows
+-- without a policy, no rows
 SELECT * FROM tp_security.everywhere('SELECT owner, count(*) FROM notes GROUP BY owner');
 :as_alice
 CREATE POLICY own ON notes USING (owner = current_user);
@@ -158,23 +159,20 @@ SELECT * FROM tp_security.everywhere('SELECT count(*) FROM notes a JOIN notes b 
 SELECT * FROM tp_security.everywhere('SELECT count(*) FROM notes WHERE id = ANY (ARRAY[1, 2, 3, 6, 7]) AND tp_security.leaky(note)');
 SELECT * FROM tp_security.everywhere('SELECT count(*) FROM notes WHERE grp IN (SELECT max(grp) FROM notes WHERE tp_security.leaky(note) GROUP BY grp)');
 SELECT * FROM tp_security.everywhere('SELECT count(*) FROM notes TABLESAMPLE BERNOULLI (100) WHERE tp_security.leaky(note)');
--- the order of the conditions, in workers as in core
+-- the order of the conditions is the same in workers
 BEGIN;
-SET LOCAL min_parallel_table_scan_size = 0;
-SET LOCAL parallel_setup_cost = 0;
-SET LOCAL parallel_tuple_cost = 0;
-SET LOCAL temp_parallel.write_temp_page_cost = 0;
-SET LOCAL temp_parallel.buffer_scan_cost = 0;
+\i sql/include/cheap_workers.sql
+RESET cpu_tuple_cost;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM notes WHERE tp_security.leaky(note) AND tp_security.leakproof(note);
 SET LOCAL temp_parallel.enabled = off;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM notes WHERE tp_security.leaky(note) AND tp_security.leakproof(note);
 ROLLBACK;
--- a policy can be refused, but not switched off
+-- row_security = off is an error, not a bypass
 BEGIN;
 SET LOCAL row_security = off;
 SELECT * FROM tp_security.everywhere('SELECT count(*) FROM notes');
 ROLLBACK;
--- the owner, unless it is forced; a superuser, always
+-- bypassed by the owner, unless it is forced, and by a superuser
 :as_alice
 SELECT * FROM tp_security.everywhere('SELECT owner, count(*) FROM notes GROUP BY owner');
 ALTER TABLE notes FORCE ROW LEVEL SECURITY;
@@ -196,8 +194,8 @@ SELECT * FROM tp_security.everywhere('SELECT count(*) FROM notes WHERE tp_securi
 DROP POLICY by_group ON notes;
 
 --
--- SECURITY DEFINER: the function reads as its owner, in workers too, and the
--- caller is the caller again afterwards
+-- SECURITY DEFINER: workers, too, use the privileges of the function's owner,
+-- and the caller has its own again afterwards
 --
 CREATE FUNCTION tp_security.alices() RETURNS TABLE (who name, n bigint) LANGUAGE plpgsql SECURITY DEFINER AS
 $$ BEGIN RETURN QUERY EXECUTE 'SELECT current_user, count(*) FROM notes WHERE current_user = ''regress_tp_alice'''; END $$;
@@ -206,19 +204,15 @@ $$ SELECT current_user $$;
 :as_bob
 SELECT * FROM tp_security.everywhere('SELECT *, current_user FROM tp_security.alices()');
 SELECT * FROM tp_security.everywhere('SELECT owner, count(*) FROM notes WHERE tp_security.definer() < current_user GROUP BY owner');
--- did its query run in workers? (EXPLAIN above does not look into the function)
+-- did workers run its query? (EXPLAIN of the caller does not show that)
 RESET ROLE;
 BEGIN;
-SET LOCAL min_parallel_table_scan_size = 0;
-SET LOCAL parallel_setup_cost = 0;
-SET LOCAL parallel_tuple_cost = 0;
-SET LOCAL temp_parallel.write_temp_page_cost = 0;
-SET LOCAL temp_parallel.buffer_scan_cost = 0;
+\i sql/include/cheap_workers.sql
 SELECT workers_launched FROM temp_parallel_stats() \gset
 :as_bob
 SELECT * FROM tp_security.alices();
 SELECT workers_launched > :workers_launched AS in_workers FROM temp_parallel_stats();
--- a plan that is kept is made anew for another role
+-- a cached plan is made again for another role
 SET LOCAL plan_cache_mode = force_generic_plan;
 PREPARE owners AS SELECT min(owner), max(owner), count(*) FROM notes;
 EXECUTE owners;
@@ -228,7 +222,7 @@ EXECUTE owners;
 RESET ROLE;
 EXECUTE owners;
 DEALLOCATE owners;
--- and one that the leader runs alone since the flush has become too dear
+-- a plan that the leader runs alone because the cost of its flush has risen
 :as_bob
 PREPARE owners AS SELECT min(owner), max(owner), count(*) FROM notes WHERE tp_security.leaky(note);
 EXECUTE owners;
@@ -243,8 +237,8 @@ DEALLOCATE owners;
 ROLLBACK;
 
 --
--- Settings: those of the caller, whatever they are, change no answer of a function
--- of somebody else's.
+-- Settings: the caller's settings must not change the result of another role's
+-- function.
 --
 :as_bob
 SELECT name, value, tp_security.everywhere('SELECT * FROM tp_security.alices()')
@@ -257,10 +251,7 @@ RESET temp_parallel.worker_temp_buffers;
 RESET work_mem;
 RESET plan_cache_mode;
 BEGIN;
-SET LOCAL max_parallel_workers_per_gather = 2;
-SET LOCAL min_parallel_table_scan_size = 0;
-SET LOCAL parallel_setup_cost = 0;
-SET LOCAL parallel_tuple_cost = 0;
+\i sql/include/cheap_workers.sql
 SET LOCAL temp_parallel.write_temp_page_cost = 1.7e308;
 SET LOCAL temp_parallel.buffer_scan_cost = 1.7e308;
 SELECT * FROM tp_security.alices();
@@ -273,7 +264,7 @@ ROLLBACK;
 RESET seq_page_cost;
 
 --
--- The functions. What hangs on a table cannot be named without it, by anybody.
+-- The functions. Nobody can call them for an index, TOAST table or TOAST index.
 --
 RESET ROLE;
 CREATE TEMP TABLE calls (no int, call text);
@@ -293,8 +284,9 @@ FROM calls,
 	  UNION ALL SELECT 'view', 'careful'::regclass) r
 GROUP BY kind ORDER BY kind;
 
--- Column privileges and policies are not the SELECT privilege. (With that, policies
--- are none of the functions' business: they return numbers of pages.)
+-- Column privileges are not sufficient. (With the SELECT privilege on the
+-- table, policies do not matter: the functions return numbers of pages, not
+-- rows.)
 :as_alice
 REVOKE SELECT ON notes FROM regress_tp_bob;
 GRANT SELECT (id, grp) ON notes TO regress_tp_bob;
@@ -305,7 +297,7 @@ GRANT SELECT ON notes TO regress_tp_bob;
 :as_bob
 SELECT call, tp_security.refused(format('SELECT ' || call, '''notes''')) FROM calls ORDER BY no;
 
--- A function of alice's does for bob what alice may do, and no more.
+-- A SECURITY DEFINER function of alice can do what alice may do, and no more.
 :as_alice
 CREATE FUNCTION tp_security.as_alice(statement text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS
 $$ BEGIN RETURN tp_security.refused(statement); END $$;
@@ -319,7 +311,7 @@ SELECT tp_security.as_alice('SELECT pg_evict_local_buffers()');
 SELECT "table", count(*) > 0 AS stayed FROM pg_local_buffers_relations()
 WHERE "table" IN ('bobs'::regclass, 'notes'::regclass) GROUP BY "table";
 
--- A privilege on the parent is none on its partitions, and the other way round.
+-- A privilege on a parent is not a privilege on its partitions, and vice versa.
 :as_alice
 CREATE TEMP TABLE parent (id int) PARTITION BY RANGE (id);
 CREATE TEMP TABLE child1 PARTITION OF parent FOR VALUES FROM (0) TO (1000);
@@ -333,8 +325,8 @@ FROM unnest(ARRAY['parent', 'child1', 'child2']) t;
 SELECT * FROM tp_security.everywhere('SELECT count(*), sum(id) FROM parent');
 SELECT * FROM tp_security.everywhere('SELECT count(*), sum(id) FROM child2');
 
--- Which pages of a table are in the pool is shown to those who may read it, and
--- to pg_monitor; how many there are, to everybody in the session.
+-- Which pages of a table are in the pool is visible to those who may read the
+-- table and to pg_monitor; the number of buffers is visible to all roles.
 :as_alice
 REVOKE ALL ON notes FROM regress_tp_bob;
 SELECT pg_read_temp_relation('notes') > 0 AS read;
@@ -355,8 +347,9 @@ SELECT * FROM tp_security.seen();
 RESET ROLE;
 SELECT * FROM tp_security.seen();
 
--- temp_parallel_calibrate() makes a temporary table, which needs the privilege, and
--- has no place where core has none: a superuser may be the one who runs it
+-- temp_parallel_calibrate() creates a temporary table: this needs the
+-- privilege, and must fail in a security-restricted operation, such as building
+-- an index
 BEGIN;
 SELECT format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database()) \gexec
 :as_bob
@@ -373,8 +366,8 @@ SELECT tp_security.refused('CREATE INDEX ON tp_security.trap (tp_security.calibr
 --
 -- The extension's objects
 --
--- pg_temp and a schema in the search path, full of objects that are named like
--- those that temp_parallel_calibrate() uses
+-- pg_temp and a schema in the search path with objects of the names that
+-- temp_parallel_calibrate() uses
 :as_bob
 CREATE FUNCTION tp_security.gotcha(int, int) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'gotcha'; END $$;
 CREATE FUNCTION pg_temp.gotcha(int, int) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'gotcha'; END $$;
@@ -388,15 +381,16 @@ CREATE TABLE tp_security.temp_parallel_calibrate_0 ();
 CREATE TEMP TABLE temp_parallel_calibrate_0 ();
 RESET ROLE;
 SET search_path = tp_security, pg_temp, pg_catalog, public;
--- (whether this machine's figures are any good is not the question)
+-- (warnings about this machine's numbers do not matter)
 SET client_min_messages = error;
 SELECT 1 >= 2;
 SELECT measured_pages FROM temp_parallel_calibrate(16, 6, max_cv => 'infinity');
 RESET client_min_messages;
 RESET search_path;
 
--- A schema where somebody has been before: what would be taken for the extension's
--- is an error, and the view is over the extension's function.
+-- A schema in which another role has created functions: one that the extension
+-- would replace or call is an error, and the view uses the extension's own
+-- function.
 DROP EXTENSION temp_parallel;
 CREATE SCHEMA regress_tp_hostile AUTHORIZATION regress_tp_bob;
 :as_bob
@@ -419,18 +413,18 @@ FROM pg_depend JOIN pg_rewrite r ON objid = r.oid JOIN pg_class c ON ev_class = 
 WHERE relname = 'pg_local_buffers' AND refclassid = 'pg_proc'::regclass;
 SELECT DISTINCT proargtypes[0]::regtype FROM pg_proc
 WHERE pronamespace = 'regress_tp_hostile'::regnamespace AND proname LIKE 'pg_temp_%';
--- the owner of the schema owns nothing of it
+-- the owner of the schema does not own the extension's objects
 :as_bob
 SELECT tp_security.refused('DROP FUNCTION regress_tp_hostile.pg_flush_local_buffers()');
 SELECT tp_security.refused('ALTER FUNCTION regress_tp_hostile.pg_flush_local_buffers() PARALLEL SAFE');
 RESET ROLE;
 
--- It can be moved, and works as before.
+-- It can be moved to another schema.
 ALTER EXTENSION temp_parallel SET SCHEMA tp_security;
 SELECT count(*) > 0 AS buffers FROM tp_security.pg_local_buffers;
 SELECT tp_security.pg_flush_local_buffers('notes'::regclass) >= 0 AS flushed;
 SELECT * FROM tp_security.everywhere('SELECT count(*) FROM notes');
--- nobody but a superuser installs it
+-- only a superuser can install it
 SELECT superuser, trusted, relocatable FROM pg_available_extension_versions WHERE name = 'temp_parallel';
 
 DROP EXTENSION temp_parallel;

@@ -1,9 +1,9 @@
 --
 -- Values that the leader sends to workers as parameters, and that are TOAST
--- pointers into a temporary table which the workers do not read: cfg, whose rows
--- nobody has flushed. A worker that followed such a pointer would meet pages that
--- are not in the file ("missing chunk number 0", "unexpected zero page"), or older
--- rows in their place.
+-- pointers into a temporary table that was not flushed because the workers do
+-- not scan it: cfg. A worker that followed such a pointer would find pages that
+-- have never been written ("missing chunk number 0", "unexpected zero page"),
+-- or older rows.
 --
 LOAD 'temp_parallel';
 CREATE EXTENSION temp_parallel;
@@ -19,7 +19,7 @@ ANALYZE facts;
 ANALYZE permanent_facts;
 CREATE DOMAIN wide_text AS text CHECK (value <> '');
 CREATE TEMP TABLE cfg (id int PRIMARY KEY, doc jsonb, txt text, dom wide_text, list text[], range numrange);
-ALTER TABLE cfg SET (parallel_workers = 0);	-- or an InitPlan's own workers would have it flushed
+ALTER TABLE cfg SET (parallel_workers = 0);	-- else an InitPlan's own Gather would flush it
 ALTER TABLE cfg ALTER txt SET STORAGE external, ALTER dom SET STORAGE external,
 	ALTER list SET STORAGE external, ALTER range SET STORAGE external;
 INSERT INTO cfg SELECT n, (SELECT jsonb_object_agg('key' || g, md5(g::text)) FROM generate_series(1, n * 100) g),
@@ -27,10 +27,10 @@ INSERT INTO cfg SELECT n, (SELECT jsonb_object_agg('key' || g, md5(g::text)) FRO
 	numrange(0, ('1' || repeat(n::text, 20000))::numeric) FROM generate_series(1, 5) n;
 CREATE FUNCTION txt_of(int) RETURNS text LANGUAGE sql STABLE AS 'SELECT txt FROM cfg WHERE id = $1';
 
--- Runs a command over both tables (@ stands for the table), by workers alone and
--- without workers.
---   launched  workers have read facts
---   answers   the same four times
+-- Runs a command over both tables (@ stands for the table), with only workers
+-- reading it, and without workers.
+--   launched  workers have been launched
+--   answers   the four results are equal
 CREATE FUNCTION sent(command text) RETURNS TABLE (launched bool, answers text) LANGUAGE plpgsql AS $$
 DECLARE
 	answer text;
@@ -58,19 +58,20 @@ BEGIN
 	SELECT string_agg(t::text, ' ') INTO flushed FROM jsonb_path_query(plan, 'strict $.**."Flushed Tables"') t;
 END $$;
 
--- The output of an InitPlan, evaluated by the leader. Its table is not flushed.
+-- The output of an InitPlan, evaluated by the leader. Its table, cfg, is not
+-- flushed.
 SELECT * FROM gathers('SELECT count(*) FROM facts WHERE (SELECT doc FROM cfg WHERE cfg.id = 1) ? (''key'' || id)');
 SELECT * FROM sent('SELECT count(*) FROM @ WHERE (SELECT doc FROM cfg WHERE cfg.id = 1) ? (''key'' || id)');
--- of several; of a nested one; with two columns
+-- of two InitPlans; of a nested one; of one with two columns
 SELECT * FROM sent('SELECT count(*) FROM @ WHERE (SELECT doc FROM cfg WHERE cfg.id = 2) ? (''key'' || id)
 	AND NOT (SELECT doc FROM cfg WHERE cfg.id = 1) ? (''key'' || id)');
 SELECT * FROM sent('SELECT count(*) FROM @ WHERE (SELECT doc FROM cfg
 	WHERE cfg.id = (SELECT length(txt) - 9998 FROM cfg WHERE txt = (SELECT min(txt) FROM cfg))) ? (''key'' || id)');
 SELECT * FROM sent('SELECT count(*) FROM @ WHERE (''t1'' || k, ''d'') < (SELECT txt, dom FROM cfg WHERE cfg.id = 1)');
--- built from columns: ARRAY(), a row
+-- an array and a row built from columns
 SELECT * FROM sent('SELECT count(*) FROM @ WHERE length((ARRAY(SELECT txt FROM cfg ORDER BY cfg.id))[k]) > 0');
 SELECT * FROM sent('SELECT sum(length(((SELECT c FROM cfg c WHERE c.id = 1)).txt)) FROM @ WHERE k = 3');
--- of other types
+-- other types
 SELECT * FROM sent('SELECT sum(length((SELECT dom FROM cfg WHERE cfg.id = 3))) FROM @ WHERE k = 3');
 SELECT * FROM sent('SELECT sum(length((SELECT list FROM cfg WHERE cfg.id = 3)[1 + k % 2])) FROM @');
 SELECT * FROM sent('SELECT count(*) FROM @ WHERE range_contains_elem((SELECT range FROM cfg WHERE cfg.id = 3), id::numeric)');
@@ -83,14 +84,14 @@ SELECT * FROM sent('SELECT sum(n) FROM
 	(SELECT k, count(*) AS n FROM @ GROUP BY k UNION ALL SELECT id % 7, count(*) FROM @ GROUP BY 1) s
 	WHERE (SELECT doc FROM cfg WHERE id = 1) ? (''key'' || k)');
 
--- Launched again: with the same value, and with one that changes.
+-- Workers launched again, with the same value and with one that changes.
 SELECT * FROM sent('SELECT array_agg(s.n) FROM (VALUES (1), (2), (3)) v (x), LATERAL
 	(SELECT count(*) AS n FROM @ WHERE (SELECT doc FROM cfg WHERE cfg.id = 1) ? (''key'' || id) HAVING count(*) > v.x) s');
 SELECT * FROM sent('SELECT array_agg(n) FROM (SELECT (SELECT count(*) FROM @
 	WHERE (SELECT doc FROM cfg WHERE cfg.id = v.x) ? (''key'' || id)) AS n FROM (VALUES (1), (5), (9), (2)) v (x)) s');
 
--- Variables of PL/pgSQL: scalars, fields of records and rows, a whole row, a
--- domain, elements and whole arrays, expanded ones too; the record of a loop.
+-- PL/pgSQL variables: a scalar, a domain, fields of records and rows, a whole
+-- row, array elements, expanded arrays, and the record of a loop.
 CREATE FUNCTION by_plpgsql(tab text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 BEGIN
 	EXECUTE format($f$
@@ -139,7 +140,7 @@ SET plan_cache_mode = force_generic_plan;
 SELECT * FROM by_plpgsql('facts');
 SELECT * FROM sent('SELECT md5(string_agg(x, '', '')) FROM by_plpgsql(''@'') x');
 
--- Arguments of EXECUTE, with a generic and a custom plan.
+-- Parameters of EXECUTE, with a generic and with a custom plan.
 PREPARE by_execute(text) AS SELECT count(*), sum(length($1)) FROM facts WHERE k = 3;
 EXPLAIN (COSTS OFF) EXECUTE by_execute(txt_of(2));
 EXECUTE by_execute(txt_of(2));
@@ -150,9 +151,8 @@ EXECUTE by_execute(txt_of(2));
 EXECUTE permanent_by_execute(txt_of(2));
 RESET plan_cache_mode;
 
--- What the leader computes of a parameter, as one of those that build the shared
--- hash table of a parallel hash join, is read by workers: it must not be a pointer
--- either.
+-- A value that the leader puts into the shared hash table of a parallel hash
+-- join, which workers read: it must not be a pointer, either.
 SET parallel_leader_participation = on;
 SET enable_mergejoin = off;
 SET enable_nestloop = off;
@@ -176,8 +176,8 @@ RESET enable_nestloop;
 RESET plan_cache_mode;
 SET parallel_leader_participation = off;
 
--- Arguments of functions in SQL, and of one that is inlined.
--- (The last SELECT of a function in SQL is asked for one row, and has no workers.)
+-- Arguments of SQL functions, of which one is inlined. (The last SELECT of a
+-- SQL function cannot use workers, as it fetches one row at a time.)
 CREATE FUNCTION tell(n bigint) RETURNS void LANGUAGE plpgsql PARALLEL RESTRICTED AS
 	$$ BEGIN RAISE NOTICE '%', n; END $$;
 CREATE FUNCTION by_sql(text, jsonb) RETURNS void LANGUAGE sql VOLATILE AS $$
@@ -189,7 +189,7 @@ CREATE FUNCTION by_inlined(text) RETURNS TABLE (n bigint) LANGUAGE sql STABLE
 	AS 'SELECT count(*) FROM facts WHERE strpos($1, ''t'' || (k + 1)) > 0';
 SELECT cfg.id, i.n FROM cfg, by_inlined(txt) i ORDER BY 1;
 
--- The rows of a trigger.
+-- The old and new row of a trigger.
 CREATE FUNCTION by_trigger() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
 	n bigint;
@@ -206,8 +206,8 @@ UPDATE cfg SET id = 0 WHERE id = 1;
 UPDATE cfg SET id = 1 WHERE id = 0;
 DROP TRIGGER after ON cfg;
 
--- The argument of a cursor, whose query has no workers, with one that has in
--- between.
+-- The argument of a cursor, whose query has no workers, with a query that has
+-- workers between two fetches.
 CREATE FUNCTION by_cursor() RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
 	c CURSOR (v text) FOR SELECT id, length(v) AS l FROM facts WHERE k = 3 ORDER BY id;
@@ -224,8 +224,8 @@ BEGIN
 END $$;
 SELECT * FROM by_cursor();
 
--- Rows that were stored, deleted and vacuumed, so that their places are those of
--- other rows by now: a worker would read the old ones from the file.
+-- Rows in the place of rows that were flushed, deleted and vacuumed: a worker
+-- would read the old ones from the file.
 SELECT pg_flush_local_buffers() > 0 AS flushed;
 DELETE FROM cfg;
 VACUUM (TRUNCATE OFF) cfg;
@@ -233,8 +233,8 @@ INSERT INTO cfg (id, txt) SELECT n, repeat('n' || n, 5000) FROM generate_series(
 SELECT * FROM sent('SELECT count(*) FROM @ WHERE (SELECT txt FROM cfg WHERE cfg.id = 1) LIKE ''n1n1%'' AND k = 3');
 SELECT * FROM sent('SELECT string_agg(x, '', '') FROM by_plpgsql(''@'') x WHERE x NOT LIKE ''array%''');
 
--- A variable whose value is gone, which is no error for as long as nobody looks at
--- it; as the planner of a custom plan would.
+-- A variable whose TOASTed value no longer exists, which is not an error unless
+-- it is used. (The planner would use it for a custom plan.)
 SET plan_cache_mode = force_generic_plan;
 CREATE TEMP TABLE gone (txt text);
 ALTER TABLE gone ALTER txt SET STORAGE external;
@@ -251,8 +251,8 @@ SELECT * FROM by_gone('TRUNCATE gone');
 SELECT * FROM by_gone('DROP TABLE gone');
 RESET plan_cache_mode;
 
--- Nothing that was swapped outlives the statement: after an error in a worker, and
--- in a subtransaction, the same query goes on.
+-- After an error in a worker, in a transaction and in a subtransaction, the
+-- parameters have their own values again.
 SELECT count(*) FROM facts WHERE (SELECT txt FROM cfg WHERE cfg.id = 1) LIKE 'n1%' AND 1 / (id - 7) >= 0;
 DO $$ BEGIN
 	PERFORM count(*) FROM facts WHERE (SELECT txt FROM cfg WHERE cfg.id = 1) LIKE 'n1%' AND 1 / (id - 7) >= 0;

@@ -1,15 +1,15 @@
 --
--- The settings: their defaults and bounds, who may set them, what they do.
+-- Settings: defaults, bounds, privileges, and their effect on plans.
 --
 LOAD 'temp_parallel';
 
 SELECT name, setting, unit, context, vartype, min_val, max_val, boot_val
   FROM pg_settings WHERE name LIKE 'temp\_parallel.%' ORDER BY name;
 
--- The prefix is reserved: a misspelt setting is an error, not a placeholder.
+-- The prefix is reserved: a misspelled name is an error, not a placeholder.
 SET temp_parallel.enable = off;
 
--- Out of range is PostgreSQL's usual error.
+-- Invalid values.
 SET temp_parallel.write_temp_page_cost = -1;
 SET temp_parallel.buffer_scan_cost = -0.01;
 SET temp_parallel.enabled = maybe;
@@ -17,11 +17,11 @@ SET temp_parallel.enabled = maybe;
 SET temp_parallel.worker_temp_buffers = 99;
 \set VERBOSITY default
 
--- Units are those of temp_buffers.
+-- The units of temp_buffers.
 SET temp_parallel.worker_temp_buffers = '4MB';
 SHOW temp_parallel.worker_temp_buffers;
 
--- Anybody may set them.
+-- Any role may set them.
 CREATE ROLE regress_temp_parallel;
 SET ROLE regress_temp_parallel;
 SET temp_parallel.enabled = off;
@@ -35,7 +35,7 @@ RESET temp_parallel.write_temp_page_cost;
 RESET temp_parallel.buffer_scan_cost;
 RESET temp_parallel.worker_temp_buffers;
 
--- EXPLAIN (SETTINGS) names those that differ from their defaults.
+-- EXPLAIN (SETTINGS) prints those that differ from their defaults.
 SET temp_parallel.buffer_scan_cost = 0.5;
 EXPLAIN (COSTS OFF, SETTINGS) SELECT 1;
 RESET temp_parallel.buffer_scan_cost;
@@ -46,32 +46,32 @@ SET temp_buffers = '64MB';
 CREATE TEMP TABLE t AS SELECT g AS id FROM generate_series(1, 200000) g;
 ANALYZE t;
 
--- Every page is dirty. The planner weighs the flush: at the default costs it
--- is not worth it here, for a table this size ...
+-- Every page is dirty. With the default costs, a flush is not worth it for a
+-- table of this size ...
 EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
 
--- ... for nothing, it is ...
+-- ... if it costs nothing, it is ...
 SET temp_parallel.write_temp_page_cost = 0;
 SET temp_parallel.buffer_scan_cost = 0;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
 
--- ... looking at the buffers can be made dear, too ...
+-- ... unless scanning the pool has a high cost ...
 SET temp_parallel.buffer_scan_cost = 100;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
 
--- ... and off is off.
+-- ... or the extension is off.
 SET temp_parallel.buffer_scan_cost = 0;
 SET temp_parallel.enabled = off;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
 RESET temp_parallel.enabled;
 
--- Core's own switch works as for any table.
+-- max_parallel_workers_per_gather = 0 works as for any table.
 SET max_parallel_workers_per_gather = 0;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
 SET max_parallel_workers_per_gather = 2;
 
--- With the value that the server's own tests use, EXPLAIN prints what it prints
--- without the module: it would hide the Gather and show the flush node.
+-- With the value "regress", which hides Gather nodes in EXPLAIN, the output is
+-- the same as without the extension: otherwise there would be a flush node.
 BEGIN;
 SELECT set_config(name, 'regress', true) FROM pg_settings
 WHERE name IN ('debug_parallel_query', 'force_parallel_mode');
@@ -81,18 +81,17 @@ WHERE name IN ('debug_parallel_query', 'force_parallel_mode');
 EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
 ROLLBACK;
 
--- The charge for the flush is added to parallel_setup_cost while a statement
--- is planned, and is gone afterwards, also after an error in the planner that
--- comes when base relations have been charged.
+-- During planning, the charge for a flush is added to parallel_setup_cost.
+-- Afterwards it has its own value again, also after an error in the planner.
 SET temp_parallel.write_temp_page_cost = 1;
 SELECT count(*) FROM t;
 SHOW parallel_setup_cost;
 SELECT count(*) FROM t a FULL JOIN t b ON a.id < b.id;
 SHOW parallel_setup_cost;
 
--- A function that the planner evaluates sees the charge if it asks for the
--- setting. If it sets it, a statement in it is planned with what it sets, and the
--- value of before is back whether it succeeds or fails.
+-- If a function that the planner evaluates sets parallel_setup_cost, its
+-- statements are planned with that value, and the previous value is restored
+-- whether it succeeds or fails.
 \set SHOW_CONTEXT never
 CREATE EXTENSION temp_parallel;
 SET temp_parallel.write_temp_page_cost = 0.01;

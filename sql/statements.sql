@@ -1,11 +1,10 @@
 --
--- Statements: which of them read temporary tables in workers
+-- Statements: which kinds of statement read temporary tables in workers
 --
 LOAD 'temp_parallel';
 \i sql/include/cheap_workers.sql
 
--- The number of dirty pages of a table: what its flush would write.  0 after
--- a statement that was flushed for workers, what it was before if not.
+-- The number of dirty pages of a table.  A flush for workers makes it 0.
 CREATE FUNCTION pg_temp.flush_cost(regclass) RETURNS float8
 AS 'temp_parallel', 'pg_temp_flush_cost' LANGUAGE C;
 CREATE FUNCTION pg_temp.dirty(regclass) RETURNS float8 LANGUAGE sql
@@ -19,7 +18,7 @@ CREATE TABLE statements_p (id int, v int) WITH (autovacuum_enabled = off);
 INSERT INTO statements_p SELECT i, i FROM generate_series(1, 2000) i;
 ANALYZE statements_p;
 
--- Before each statement every page is changed; after it, was the table flushed?
+-- Every page is changed before each statement.  Was the table flushed after it?
 \set change 'UPDATE t SET v = v + 1;'
 \set flushed 'SELECT pg_temp.dirty(''t'') = 0 AS flushed;'
 :change
@@ -28,7 +27,7 @@ ANALYZE statements_p;
 --
 -- Statements that core runs in parallel
 --
--- a plain SELECT; twice: the second time there is nothing to write
+-- SELECT; the second one has nothing to write
 SELECT count(*), sum(v) FROM t;
 :flushed
 SELECT pg_temp.dirty('t');
@@ -39,7 +38,7 @@ SELECT count(*), sum(v) FROM t;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
 :flushed
 
--- CREATE TABLE AS, of each kind; the table made is not part of the flush
+-- CREATE TABLE AS and SELECT INTO; the new table is not flushed
 CREATE TABLE statements_ctas AS SELECT id, v FROM t WHERE g < 5;
 :flushed
 SELECT count(*), sum(v) FROM statements_ctas;
@@ -71,17 +70,17 @@ CREATE TABLE statements_ctas AS SELECT id, v FROM t WITH NO DATA;
 DROP TABLE statements_ctas;
 EXPLAIN (COSTS OFF) CREATE TABLE statements_ctas AS SELECT id, v FROM t;
 
--- a materialized view may not be made of temporary tables, as ever
+-- as in core, a materialized view cannot use a temporary table
 CREATE MATERIALIZED VIEW statements_mv AS SELECT * FROM t;
 
--- COPY of a query; of the table itself, which is no query
+-- COPY of a query
 COPY (SELECT g, count(*), sum(v) FROM t GROUP BY g ORDER BY g) TO STDOUT;
 :flushed
 :change
 COPY (SELECT * FROM t ORDER BY v LIMIT 2) TO STDOUT;
 :flushed
 
--- a prepared statement: with a plan of its own, with one for all values
+-- a prepared statement: with a custom plan, with a generic one
 PREPARE q(int) AS SELECT count(*), sum(v) FROM t WHERE v % 10 < $1;
 :change
 EXECUTE q(5);
@@ -92,26 +91,27 @@ EXECUTE q(5);
 :flushed
 EXPLAIN (COSTS OFF) EXECUTE q(5);
 EXECUTE q(7);
--- the cached plan meets a table that is empty, and one that is made anew
+-- the cached plan is run over the empty table, and over the old one after
+-- ROLLBACK
 BEGIN;
 TRUNCATE t;
 EXECUTE q(7);
 ROLLBACK;
 EXECUTE q(7);
--- stored before the table is flushed again, and run with new rows
+-- the cached plan is run after rows were inserted and deleted
 INSERT INTO t SELECT i, i % 10, i FROM generate_series(1, 100) i;
 EXECUTE q(100);
 :flushed
 DELETE FROM t WHERE ctid IN (SELECT max(ctid) FROM t GROUP BY id HAVING count(*) > 1);
 EXECUTE q(100);
 :flushed
--- EXECUTE may make a table, too
+-- CREATE TABLE AS EXECUTE
 :change
 CREATE TEMP TABLE ctas AS EXECUTE q(5);
 :flushed
 TABLE ctas;
 DROP TABLE ctas;
--- the plan was made with the module on; off, it is made again or run without
+-- the extension is off
 SET temp_parallel.enabled = off;
 :change
 EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
@@ -120,7 +120,7 @@ SELECT count(*) FROM t;
 RESET temp_parallel.enabled;
 DEALLOCATE q;
 RESET plan_cache_mode;
--- dropped and made again under the plan
+-- the table of a cached plan is replaced by another one
 PREPARE q AS SELECT count(*), sum(v) FROM t;
 EXECUTE q;
 ALTER TABLE t RENAME TO told;
@@ -133,7 +133,7 @@ ALTER TABLE told RENAME TO t;
 EXECUTE q;
 DEALLOCATE q;
 
--- statements of PL/pgSQL that read all rows
+-- statements of functions that read all rows
 CREATE FUNCTION pg_temp.plpgsql_assign() RETURNS bigint LANGUAGE plpgsql AS
 $$ DECLARE s bigint; BEGIN s := (SELECT sum(v) FROM t WHERE g < 8); RETURN s; END $$;
 CREATE FUNCTION pg_temp.plpgsql_perform() RETURNS boolean LANGUAGE plpgsql AS
@@ -153,12 +153,12 @@ SELECT count(*), sum(q) FROM pg_temp.plpgsql_query() q;
 :change
 SELECT count(*), sum(q) FROM pg_temp.plpgsql_query_execute() q;
 :flushed
--- these two may differ between server versions: the answers count
+-- whether these two use workers differs between server versions
 :change
 SELECT pg_temp.plpgsql_assign();
 SELECT count(*), sum(q) FROM pg_temp.sql_function() q;
 
--- a loop that changes the table and reads it in parallel, again and again
+-- a loop that changes the table and reads it in parallel
 :change
 DO $$
 DECLARE s bigint; first bigint;
@@ -177,8 +177,8 @@ SELECT count(*), sum(v), sum(g) FROM t;
 RESET temp_parallel.enabled;
 SELECT count(*), sum(v), sum(g) FROM t;
 
--- a query that reads t in workers calls, in the leader, a function that runs
--- another one
+-- a query that reads t in workers and whose leader calls a function with
+-- another such query
 CREATE FUNCTION pg_temp.nested(x int) RETURNS bigint LANGUAGE plpgsql PARALLEL RESTRICTED AS
 $$ DECLARE s bigint; BEGIN SELECT sum(v) INTO s FROM t WHERE g = x; RETURN s; END $$;
 :change
@@ -208,7 +208,7 @@ UPDATE statements_p SET v = t.v FROM t WHERE t.id = statements_p.id;
 DELETE FROM statements_p USING t WHERE t.id = statements_p.id AND t.id > 1000;
 WITH d AS (DELETE FROM statements_p WHERE id = 1 RETURNING id) SELECT count(*) > 0 AS deleted FROM t JOIN d USING (id);
 :flushed
--- PL/pgSQL asks for a part of the rows: two at most for INTO, 50 for a loop
+-- PL/pgSQL fetches some of the rows: at most two for INTO, 50 for a loop
 CREATE FUNCTION pg_temp.plpgsql_into() RETURNS bigint LANGUAGE plpgsql AS
 $$ DECLARE s bigint; BEGIN SELECT sum(v) INTO s FROM t WHERE g < 8; RETURN s; END $$;
 SELECT pg_temp.plpgsql_into();
@@ -216,13 +216,13 @@ CREATE FUNCTION pg_temp.plpgsql_loop() RETURNS bigint LANGUAGE plpgsql AS
 $$ DECLARE r record; s bigint := 0; BEGIN FOR r IN SELECT v FROM t WHERE g < 8 LOOP s := s + r.v; END LOOP; RETURN s; END $$;
 SELECT pg_temp.plpgsql_loop() > 0 AS looped;
 :flushed
--- no worker is allowed: a serial plan
+-- a serial plan, as no workers are allowed
 SET max_parallel_workers_per_gather = 0;
 SELECT count(*) FROM t;
 :flushed
 SET max_parallel_workers_per_gather = 2;
 
--- a plan for workers that do not come: written, read by the leader alone
+-- a parallel plan that gets no workers: flushed, and run by the leader alone
 SET max_parallel_workers = 0;
 SELECT count(*), sum(v) FROM t;
 :flushed

@@ -1,22 +1,23 @@
 --
--- Transactions: what workers see of the leader's, and what survives them
+-- Transactions: what is visible to workers, and what remains after commit and
+-- rollback
 --
 LOAD 'temp_parallel';
 \i sql/include/shapes.sql
 
--- so few that a table of this file does not fit
+-- fewer buffers than the table has pages
 SET temp_buffers = '800kB';
 
 CREATE TEMP TABLE t (id int, v int, pad text);
 INSERT INTO t SELECT i, i, repeat('t', 60) FROM generate_series(1, 3000) i;
 ANALYZE t;
 
--- count(*) and sum(v) of t as the workers see it
+-- count(*) and sum(v) of t, read by workers only
 \set workers 'SET parallel_leader_participation = off; SELECT count(*), sum(v) FROM t; RESET parallel_leader_participation;'
 \set both 'SELECT * FROM pg_temp.both_ways(''SELECT * FROM t'', ''Parallel Seq Scan on t'');'
 
 --
--- Rows that the transaction itself has inserted, updated, deleted
+-- Rows inserted, updated and deleted by the same transaction
 --
 BEGIN;
 INSERT INTO t SELECT i, i, 'new' FROM generate_series(3001, 4000) i;
@@ -30,8 +31,8 @@ ROLLBACK;
 :both
 :workers
 
--- combo CIDs: rows inserted and deleted, updated and deleted, updated again by
--- the same transaction; the workers get the leader's list of them
+-- combo command IDs: rows inserted and deleted, updated and deleted, updated
+-- twice by the same transaction; the leader sends the combo CIDs to the workers
 BEGIN;
 INSERT INTO t SELECT i, i, 'new' FROM generate_series(3001, 4000) i;
 UPDATE t SET v = v + 1 WHERE id > 2000;
@@ -45,7 +46,8 @@ DELETE FROM t WHERE id BETWEEN 2900 AND 3100;
 COMMIT;
 :both
 :workers
--- a cursor sees what was there when it was opened, whatever is read in between
+-- a cursor returns what was visible when it was opened, whatever is read in
+-- between
 BEGIN;
 DECLARE c CURSOR FOR SELECT count(*), sum(v) FROM t;
 DECLARE s SCROLL CURSOR FOR SELECT id, v FROM t;
@@ -53,7 +55,7 @@ FETCH 2 FROM s;
 UPDATE t SET v = v * 2;
 DELETE FROM t WHERE id > 3000;
 :both
--- s goes on in the middle of a page, with heap's routine, over the old rows
+-- s goes on in the middle of a page, with heap's own routine, over the old rows
 FETCH 2 FROM s;
 :workers
 MOVE 500 FROM s;
@@ -87,9 +89,9 @@ COMMIT;
 :workers
 
 --
--- Tables that live shorter than the session
+-- Tables and rows that do not live as long as the session
 --
--- rows that go at commit
+-- ON COMMIT DELETE ROWS
 CREATE TEMP TABLE odr (id int, v int) ON COMMIT DELETE ROWS;
 BEGIN;
 INSERT INTO odr SELECT i, i FROM generate_series(1, 2000) i;
@@ -101,7 +103,7 @@ INSERT INTO odr SELECT i, i + 1 FROM generate_series(1, 1000) i;
 SELECT * FROM pg_temp.both_ways('SELECT * FROM odr', 'Parallel Seq Scan on odr');
 ROLLBACK;
 DROP TABLE odr;
--- a table that goes at commit; made in the same transaction
+-- ON COMMIT DROP; created and read in the same transaction
 BEGIN;
 CREATE TEMP TABLE ocd ON COMMIT DROP AS SELECT i AS id, i AS v FROM generate_series(1, 2000) i;
 SELECT * FROM pg_temp.both_ways('SELECT * FROM ocd', 'Parallel Seq Scan on ocd');
@@ -130,8 +132,8 @@ ROLLBACK TO a;
 ROLLBACK;
 :both
 :workers
--- statements that rewrite the table: heap's routine has to be the table's, and
--- the new files the workers'
+-- statements that rewrite the table: they need heap's own routine, and the
+-- workers must read the new files
 BEGIN;
 ALTER TABLE t ALTER v TYPE bigint;
 :both
@@ -154,11 +156,11 @@ SELECT relpages > 0 AS analyzed, reltuples FROM pg_class WHERE oid = 't'::regcla
 CREATE TEMP TABLE filler (pad text);
 :workers
 UPDATE t SET v = v + 1, pad = 'changed';
--- every buffer is needed for something else
+-- all buffers are reused for other pages
 INSERT INTO filler SELECT repeat('f', 500) FROM generate_series(1, 3000);
 SELECT count(*), sum(v), min(pad) FROM t;
 :both
--- pages that a parallel query has read, with hints that it dropped
+-- pages whose hint bits were discarded by a parallel query
 BEGIN;
 UPDATE t SET v = v + 1 WHERE id % 2 = 0;
 :workers
@@ -197,8 +199,8 @@ COMMIT;
 -- Errors
 --
 \set VERBOSITY terse
--- in a worker; the table is as it was, and heap's routine is back: an index
--- build refuses any other
+-- in a worker; afterwards the table has heap's own routine again: an index
+-- build fails with any other one
 BEGIN;
 UPDATE t SET v = v + 1 WHERE id % 2 = 1;
 SAVEPOINT a;
@@ -220,7 +222,7 @@ DROP INDEX t_after_error;
 SELECT 1 / (count(*) - count(*)) FROM t;
 CREATE INDEX t_after_error ON t (v);
 DROP INDEX t_after_error;
--- caught by PL/pgSQL, which goes on with the same table
+-- caught by PL/pgSQL, which then uses the same table
 DO $$
 DECLARE n bigint;
 BEGIN
@@ -237,15 +239,15 @@ BEGIN
 	END LOOP;
 END $$;
 :both
--- cancelled in the middle
+-- canceled in the middle
 SET statement_timeout = '200ms';
 SELECT count(pg_sleep(v * 0 + 5)) FROM t;
 RESET statement_timeout;
 CREATE INDEX t_after_error ON t (v);
 UPDATE t SET v = v + 1;
 :both
--- a function wrongly marked parallel safe that reads a temporary table gets
--- core's error, whichever table it is
+-- a function that reads a temporary table and is wrongly marked parallel safe
+-- fails with core's error, whichever table it reads
 CREATE FUNCTION pg_temp.wrongly_safe(x bigint) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE
 AS 'BEGIN RETURN (SELECT max(id) FROM t); END';
 SET parallel_leader_participation = off;
@@ -253,7 +255,7 @@ SELECT count(pg_temp.wrongly_safe(v)) FROM t;
 RESET parallel_leader_participation;
 :both
 
--- a table dropped and the session's tables discarded
+-- dropped and created again
 DROP TABLE t;
 CREATE TEMP TABLE t AS SELECT i AS id, i AS v FROM generate_series(1, 2000) i;
 :both

@@ -1,5 +1,5 @@
 --
--- A worker's local buffers, and the setting temp_buffers in a worker.
+-- The number of a worker's local buffers, and temp_buffers in a worker.
 --
 LOAD 'temp_parallel';
 SET temp_buffers = '16MB';
@@ -7,9 +7,9 @@ SET temp_buffers = '16MB';
 SET parallel_leader_participation = off;
 SET temp_parallel.worker_temp_buffers = 100;
 
--- A plan that has more pages pinned than temp_parallel.worker_temp_buffers: one or
--- two of each partition. It runs in the session's own pool, so it must in a
--- worker's, which would say "no empty local buffer available".
+-- A plan that pins more pages than temp_parallel.worker_temp_buffers: one or
+-- two of each partition. It runs in the session's pool, and must not fail in a
+-- worker's with "no empty local buffer available".
 CREATE TEMP TABLE h (id int, k int) PARTITION BY HASH (id);
 DO $$ BEGIN
 	FOR i IN 0..149 LOOP
@@ -35,7 +35,7 @@ BEGIN
 END $$;
 SELECT * FROM pg_temp.nodes('SELECT count(*), sum(t.k) FROM t JOIN h USING (id)');
 SELECT count(*), sum(t.k) FROM t JOIN h USING (id);
--- the same in a subplan, that a worker has open besides
+-- the same in a subplan, which pins pages as well
 SELECT count(*) FROM t WHERE k = 3 AND EXISTS
 	(SELECT FROM t x JOIN h USING (id) WHERE x.k = t.k AND x.id < 40);
 RESET enable_hashjoin;
@@ -43,8 +43,8 @@ RESET enable_nestloop;
 RESET enable_sort;
 RESET enable_incremental_sort;
 
--- Children of Append that have ended hold pages, too: of the visibility map. One
--- worker has them all.
+-- Children of an Append that have ended keep a page of the visibility map
+-- pinned. One worker runs them all.
 SET max_parallel_workers = 1;
 VACUUM h;
 SET enable_seqscan = off;
@@ -54,7 +54,7 @@ SELECT count(*) FROM h WHERE id > 0;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 
--- So do the joins among them, which leave one side in the midst of its scan.
+-- A join among them keeps more, if it ends in the middle of the scan of one side.
 CREATE TEMP TABLE i (id int, k int) PARTITION BY HASH (id);
 DO $$ BEGIN
 	FOR n IN 0..149 LOOP
@@ -81,8 +81,7 @@ RESET enable_seqscan;
 RESET enable_bitmapscan;
 RESET enable_sort;
 
--- A GIN index scan has a page pinned for each key that it looks for, if the key's rows
--- are many.
+-- A GIN index scan keeps a page pinned for each key that has many rows.
 CREATE TEMP TABLE g AS SELECT n AS id, ARRAY(SELECT (n * 7 + i * 3) % 200 FROM generate_series(1, 50) i) AS a FROM generate_series(1, 16000) n;
 CREATE INDEX ON g USING gin (a);
 ANALYZE g;
@@ -91,16 +90,16 @@ SELECT count(*) FROM g WHERE a && ARRAY(SELECT * FROM generate_series(0, 199)) A
 SELECT count(*) FROM g WHERE a @> '{1,4}' AND id % 2 = 0;
 RESET enable_seqscan;
 
--- In a worker the setting has the session's value, not the size of the worker's
--- pool: else a filter on it would lose rows, and a function that sets it to the
--- value that it has would fail.
+-- In a worker, temp_buffers has the session's value, not the size of the
+-- worker's pool. Otherwise, a filter on it would lose rows, and a function
+-- could not set it to the value that it already has.
 SELECT current_setting('temp_buffers'), count(*) FROM t GROUP BY 1;
 SELECT count(*) FROM t WHERE pg_size_bytes(current_setting('temp_buffers')) > 10e6 AND k = 3;
 CREATE FUNCTION sets_the_same(int) RETURNS int LANGUAGE sql IMMUTABLE PARALLEL SAFE SET temp_buffers = '16MB'
 	AS 'SELECT $1 + 1';
 SELECT sum(sets_the_same(id)) FROM t WHERE k = 3;
--- Another value gets the error that the leader gives.
-SET check_function_bodies = off;	-- where the value would be tried
+-- Another value is the same error as in the leader.
+SET check_function_bodies = off;	-- which would set the value
 CREATE FUNCTION sets_another(int) RETURNS int LANGUAGE sql IMMUTABLE PARALLEL SAFE SET temp_buffers = '8MB'
 	AS 'SELECT $1 + 1';
 \set SHOW_CONTEXT never

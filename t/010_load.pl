@@ -1,5 +1,6 @@
-# The ways to load the module, and its company: with each of them a parallel
-# plan over a temporary table is made, runs, and gives the right answer.
+# Each way to load the module, and other modules that use the same hooks. If one
+# did not work, a query over a temporary table would not be parallel, or its
+# result wrong.
 
 use strict;
 use warnings;
@@ -29,7 +30,7 @@ max_parallel_workers = 8
 });
 $node->start;
 
-# Restart the server with nothing but these libraries preloaded.
+# Restart the server with only these libraries preloaded.
 sub preload
 {
 	my ($setting, $libraries) = @_;
@@ -51,7 +52,7 @@ sub runs_in_parallel
 		$answer, "$name: the answer is right");
 }
 
-# Without the module: what core does, lest the rest prove nothing.
+# Without the module, the plan is serial: otherwise, the rest would prove nothing.
 my ($unloaded) = split /SET temp_parallel/, $setup;
 unlike(
 	$node->safe_psql('postgres', qq{$unloaded
@@ -62,7 +63,7 @@ unlike(
 
 runs_in_parallel('LOAD', "LOAD 'temp_parallel';");
 
-# In the middle of a session that has used temporary tables before.
+# In a session that has already used temporary tables.
 is( $node->safe_psql('postgres', qq{
 		CREATE TEMP TABLE early AS SELECT g AS id FROM generate_series(1, 50000) g;
 		SELECT count(*) FROM early;
@@ -96,7 +97,7 @@ foreach my $libraries (
 		"beside others ($libraries): auto_explain has logged it");
 }
 
-# A cluster-wide default, and one of a role.
+# A setting for the cluster, and one for a role.
 preload('session_preload_libraries', 'temp_parallel');
 $node->safe_psql('postgres', "LOAD 'temp_parallel'; ALTER SYSTEM SET temp_parallel.enabled = off");
 $node->reload;
@@ -108,7 +109,7 @@ $node->safe_psql('postgres',
 	'ALTER ROLE CURRENT_USER SET temp_parallel.enabled = on');
 runs_in_parallel('enabled for a role', '');
 
-# The extension can be made, used and dropped.
+# The extension can be created, used and dropped.
 is( $node->safe_psql('postgres', qq{
 		CREATE EXTENSION temp_parallel;
 		$setup
@@ -117,7 +118,7 @@ is( $node->safe_psql('postgres', qq{
 		DROP EXTENSION temp_parallel;}),
 	"t\nt", 'CREATE EXTENSION');
 
-# No file of a temporary table is left behind.
+# No file of a temporary table remains.
 $node->restart;
 is( $node->safe_psql('postgres',
 		"SELECT count(*) FROM pg_ls_dir('base/' || (SELECT oid FROM pg_database WHERE datname = 'postgres')) f WHERE f ~ '^t\\d+_'"),

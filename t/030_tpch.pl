@@ -1,9 +1,8 @@
-# The 22 queries of TPC-H over temporary tables give the same answers with the
-# extension off, on, and on with everything that speaks against a parallel plan
-# at no cost.
+# The 22 queries of TPC-H over temporary tables have the same results with the
+# extension off, on, and on with parallel query at no cost.
 #
-# TPCH_DATA names a directory made by "bench/tpch/generate SCALE DIRECTORY";
-# without it the test makes one, for which it needs Python and its packages.
+# TPCH_DATA in the environment is a directory made by "bench/tpch/generate SCALE
+# DIRECTORY"; without it, the test makes one, which needs Python and packages.
 
 use strict;
 use warnings;
@@ -24,7 +23,7 @@ if (!defined $data)
 	$data = "$data/tpch";
 }
 
-# Data that are not there are a failure, never a reason to skip.
+# Missing data are a failure, not a reason to skip the test.
 die "there are no TPC-H data in \"$data\"\n" unless -s "$data/lineitem.csv";
 
 my %queries =
@@ -32,7 +31,7 @@ my %queries =
 my @names = sort keys %queries;
 is(scalar(@names), 22, 'there are 22 queries');
 
-# What tells the three runs apart.
+# The settings of the three runs.
 my @modes = (
 	[ off => 'SET temp_parallel.enabled = off;' ],
 	[ on => 'SET temp_parallel.enabled = on;' ],
@@ -59,10 +58,10 @@ autovacuum = off
 });
 $node->start;
 
-# Temporary tables live in one session, so all is one script. Each answer and
-# each plan goes to a file of its own. The buffers are few, so that pages are
-# evicted all the time, and what is left dirty at the end of the load is
-# flushed by the first plan that is parallel.
+# One script for all, as the temporary tables belong to one session. Each result
+# and each plan is written to a file. There are few buffers, so that pages are
+# evicted all the time; those that are dirty after the load are flushed by the
+# first parallel plan.
 my $out = PostgreSQL::Test::Utils::tempdir();
 my $script = "\\set persistence TEMP\n\\set data '$data'\n\\i $tpch/load.sql\n";
 $script .= "\\pset format unaligned\n";
@@ -89,7 +88,7 @@ my $status = $node->psql(
 	timeout => 4 * $PostgreSQL::Test::Utils::timeout_default);
 is($status, 0, 'all queries run') or diag($stderr);
 
-# Rows that tie in ORDER BY may come in any order.
+# Sorted, as rows with equal sort keys may come in any order.
 sub answer
 {
 	my ($name, $mode) = @_;
@@ -102,7 +101,7 @@ foreach my $name (@names)
 {
 	my $expected = answer($name, 'off');
 
-	# The psql header and footer are off, so what is there is rows.
+	# psql's header and footer are off: these are rows.
 	isnt($expected, '', "$name has an answer");
 	is(answer($name, $_), $expected, "$name gives the same answer: $_")
 	  foreach qw(on zero);
@@ -114,7 +113,7 @@ foreach my $name (@names)
 	}
 }
 
-# Otherwise the above would show nothing.
+# Otherwise, the comparison above would prove nothing.
 is($flushes{off}, 0, 'no plan flushes when off');
 cmp_ok($flushes{on}, '>', 0, "$flushes{on} plans flush when on");
 cmp_ok($flushes{zero}, '>', @names / 2,

@@ -1,9 +1,9 @@
-# A minute of the differential tester, bench/fuzz: random temporary tables,
-# histories, queries and settings, each query with the extension off, on, and on
-# with parallel query at no cost.
+# A minute of bench/fuzz, which compares the results of random queries over
+# random temporary tables, with random settings: each query with the extension
+# off, on, and on with parallel query at no cost.
 #
-# FUZZ_SECONDS and FUZZ_SEED in the environment change what is tried. A failure
-# prints what replays it, and a script for psql.
+# FUZZ_SECONDS and FUZZ_SEED in the environment are the duration and the seed. A
+# failure prints how to repeat it, and a script for psql.
 
 use strict;
 use warnings;
@@ -18,7 +18,7 @@ my $seed = $ENV{FUZZ_SEED} || 1;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init(extra => ['--data-checksums']);
-# As in bench/fuzz, which says why.
+# The settings of bench/fuzz, which explains them.
 $node->append_conf(
 	'postgresql.conf', qq{
 session_preload_libraries = 'temp_parallel'
@@ -57,7 +57,7 @@ ok($status, 'no difference, no error, nothing in the server\'s log')
 my ($queries) = $stdout =~ /^(\d+) queries, \d+ failures$/m;
 cmp_ok($queries || 0, '>', 0, ($queries || 0) . ' queries were compared');
 
-# Without these the above would show nothing.
+# Otherwise, the comparison above would prove nothing.
 my ($share) = $stdout =~ /flushed (\d+) %/;
 cmp_ok($share || 0, '>=', 40, 'of the queries at no cost, two in five flushed');
 my ($workers) = $stdout =~ /and with workers (\d+) %/;

@@ -1,9 +1,9 @@
-# Some of the server's own regression tests as an oracle, all their tables
-# temporary: without the extension, and with every plan that a worker may run
-# run by workers alone. bench/oracle runs them all.
+# Some of core's regression tests with all their tables temporary: the results
+# must be the same without the extension and with it, when each plan that can be
+# parallel is run by workers only. bench/oracle runs all of core's tests.
 #
-# CORE_TESTS in the environment is the directory src/test/regress of the
-# server's sources, which no package of Debian's installs.
+# CORE_TESTS in the environment is the directory src/test/regress of the server's
+# sources, which no Debian package installs.
 
 use strict;
 use warnings;
@@ -59,7 +59,7 @@ my $status = run_log([ 'python3', '-m', 'coretests.compare', 'forced', @common ]
 	'>', \$stdout, '2>', \$stderr);
 ok($status, 'the answers agree') or diag($stdout, $stderr);
 
-# Without these the above would show nothing.
+# Otherwise, the comparison above would prove nothing.
 my ($parallel) = $stdout =~ /^forced: (\d+) statements flushed temporary tables/m;
 cmp_ok($parallel || 0, '>', 500, ($parallel || 0) . ' statements ran in parallel over temporary tables');
 

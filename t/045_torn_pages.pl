@@ -1,29 +1,29 @@
-# Nobody writes a page while workers read it.
+# In the read-only phase, neither the leader nor a worker writes a page that
+# workers read.
 #
-# The danger has two forms. A worker that evicts a page on which it has set
-# hints writes to a file of its own, which does not exist: an error. The leader
-# writes such a page into the very file that workers are reading, and a worker
-# that reads at that moment gets half of the old page and half of the new one:
-# with checksums an error, without them a wrong answer.
+# Otherwise, a worker that evicts a page on which it has set hint bits would
+# write to a file of its own session, which does not exist: an error. The leader
+# would write such a page to the file that workers are reading, and a worker
+# that reads it at the same time would get a torn page, half old and half new:
+# an error with checksums, and wrong results without.
 #
-# A stress that finds neither could be too weak to find them, so it runs three
-# times, for each way to read: with a module whose workers read by heap's own
-# callbacks, where a file must be missed; with one whose leader does, where pages
-# must get torn, TORN_ROUNDS times (default 3); and with the module as it is,
-# which must pass five times as many queries as the worst of these rounds took
-# to fail, and at least TORN_QUERIES (default 20).
+# To show that the stress test can fail, it is run three times for each kind of
+# scan: with a module whose workers read by heap's own callbacks, where a file
+# must be missing; with one whose leader does, where pages must be torn,
+# TORN_ROUNDS times (default 3); and with the module as it is, which must pass
+# five times as many queries as the longest of these rounds, and at least
+# TORN_QUERIES (default 20).
 #
 # What makes a torn page likely:
-# - The smallest pools there are, so that pages are evicted at once.
-# - A driving table with several rows for each range of the stressed one, in
-#   blocks of their own: these are handed out one by one, so leader and workers
-#   are always in the same few ranges.
-# - Before each query an update of every row: everywhere are row versions
-#   without hints, and dead ones that pruning removes.
-# - A write that takes two steps, and a tenth of a millisecond (io_fault.c).
-#   Without it a torn page takes a process that is interrupted in the middle of
-#   a copy: on two cores two queries when much else runs, and hundreds when
-#   nothing does.
+# - The smallest pools, so that pages are evicted soon.
+# - A driving table with several rows for each range of the other table, one per
+#   block: as blocks are assigned one by one, the leader and the workers are
+#   always in the same few ranges.
+# - An update of every row before each query, which leaves row versions without
+#   hint bits and dead ones, which pruning removes, on every page.
+# - Writes in two steps that take 0.1 ms (io_fault.c). Without that, a page is
+#   torn only if a process is interrupted while it copies: on two cores, after
+#   two queries on a busy machine and hundreds on an idle one.
 
 use strict;
 use warnings;
@@ -38,9 +38,10 @@ use Test::More;
 
 my $rounds = $ENV{TORN_ROUNDS} || 3;
 my $enough = $ENV{TORN_QUERIES} || 20;
-my $patience = 100;    # queries in which the unguarded leader must have failed
+my $patience = 100;    # queries within which the unguarded modules must fail
 
-# One file differs, so object files of the module are used if they are there.
+# Only one file differs, so the module's other object files are used if they
+# exist.
 my $top = dirname(__FILE__) . '/..';
 my @files = grep { !/readonly_heap\.o$/ } glob("$top/*.[cho] $top/*.control $top/*.sql $top/Makefile");
 my %library = (guarded => 'temp_parallel');
@@ -65,8 +66,8 @@ log_min_messages = fatal
 fail_io('write', 'torn', 0, 0, 2**31 - 1, '/');
 
 $node->safe_psql('postgres', q{
--- Update and query in turn until something goes wrong, but no more than so many
--- times. The answer is known from the number of updates.
+-- Updates and queries in turn until one fails or returns a wrong result, at most
+-- at_most times. The number of updates determines the result.
 CREATE PROCEDURE stress(query text, at_most int, OUT queries int, OUT failure text)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -96,7 +97,8 @@ BEGIN
 	END LOOP;
 END $$;
 
--- Pages that one execution has written after the flush; NULL without workers.
+-- The number of pages that the query writes after the flush; NULL without
+-- workers.
 CREATE FUNCTION written(query text) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
 	plan jsonb;
@@ -108,8 +110,8 @@ BEGIN
 END $$;
 });
 
-# 1200 pages of rows, of which each eight neighbours in the driving table want
-# the same 300.
+# 1200 pages of rows. Each eight consecutive rows of the driving table read the
+# same 300.
 my $setup = q{
 SET client_min_messages = error;
 SET temp_buffers = 100;
@@ -134,8 +136,9 @@ INSERT INTO driving SELECT g, repeat('x', 7000) FROM generate_series(0, 55) g;
 ANALYZE t, driving;
 };
 
-# A page at a time, several with one call from a stream (from 17 and 18 on), and
-# the whole table again and again.
+# Reads of single pages, of several pages by read streams (bitmap heap scans
+# from 18 on, sequential scans from 17 on), and of the whole table again and
+# again.
 my $ranges = 'SELECT count(*), sum(k) FROM driving JOIN t ON id BETWEEN x / 8 * 1500 AND x / 8 * 1500 + 3000';
 my @ways = (
 	[ 'index scan', 'SET enable_seqscan = on; SET enable_bitmapscan = off;', $ranges ],
@@ -143,14 +146,14 @@ my @ways = (
 	[ 'seq scan', 'SET enable_indexscan = off; SET enable_bitmapscan = off;',
 		'SELECT count(*), sum(k) FROM driving JOIN t ON x < 16 AND id > -x' ]);
 
-# Run SQL commands in a new session with one of the libraries; the last line of
-# what they return, as fields.
+# Run SQL commands in a new session with one of the libraries. Returns the
+# fields of the last line of the output.
 sub session
 {
 	my ($library, $settings, $commands) = @_;
 	my $script = "LOAD '$library{$library}'; $setup $settings $commands";
 
-	# no error, message or timeout is lost: the script must run to its end
+	# dies of an error or a timeout: the script must run to its end
 	my $out = $node->safe_psql('postgres', $script,
 		timeout => 4 * $PostgreSQL::Test::Utils::timeout_default);
 	return split(/\|/, (split(/\n/, $out))[-1], -1);
@@ -164,7 +167,7 @@ sub stress
 	return session($library, $settings, "CALL stress('$query', $at_most, NULL, NULL);");
 }
 
-# An unguarded module cannot be taken for the real one.
+# An unguarded module cannot be mistaken for the real one.
 foreach my $name (sort keys %library)
 {
 	my ($out, $err);
@@ -185,8 +188,8 @@ foreach my $way (@ways)
 {
 	my ($name, $settings, $query) = @$way;
 
-	# The invariant itself. The plan is the one that is meant, and it is
-	# parallel: otherwise there is no count.
+	# The plan is the intended one and has a Gather: otherwise there would be no
+	# count. Then the invariant itself.
 	my $explain = "$settings EXPLAIN (COSTS OFF) $query";
 	my $plan = $node->safe_psql('postgres', "LOAD 'temp_parallel'; $setup $explain");
 	like($plan, qr/Gather.*Parallel Seq Scan on driving.*\b$name( using t_id)? on t\b/si,
@@ -194,11 +197,11 @@ foreach my $way (@ways)
 	my $count = "UPDATE t SET k = k; SELECT written('$query');";
 	is((session('guarded', $settings, $count))[0],
 		0, "$name: nothing is written after the flush");
-	# alone, lest a worker meets a torn page now
+	# without workers, one of which could read a torn page
 	cmp_ok((session('leader', "$settings SET max_parallel_workers = 0;", $count))[0],
 		'>', 0, "$name, unguarded leader: pages are written after the flush");
 
-	# What the loss of it leads to.
+	# The consequences without the guard.
 	my ($queries, $failure) = stress('workers', $way, $patience);
 	like($failure, qr/could not open file ".*\/t\d+_\d+"/,
 		"$name, unguarded workers: a file that does not exist ($queries queries)");
@@ -213,7 +216,7 @@ foreach my $way (@ways)
 	}
 	@took = sort { $a <=> $b } @took;
 
-	# And that it holds.
+	# No failure with it.
 	my $needed = $enough > 5 * $took[-1] ? $enough : 5 * $took[-1];
 	($queries, $failure) = stress('guarded', $way, $needed);
 	is($failure, '', "$name: no failure in $queries queries");

@@ -1,9 +1,10 @@
-# What no SQL statement can do: change a table while workers read it.
+# C functions that change a table in the read-only phase.
 #
-# Core refuses statements that write in parallel mode. A C function that calls
-# the access method is refused by the module, since workers may be reading the
-# page. One that calls heap_insert() itself is nobody's to refuse, but its row is
-# a real change, and no read that follows may take it for a hint and drop it.
+# Core rejects SQL statements that write in parallel mode. A C function that
+# calls the table's access method must get an error from the module, since
+# workers may be reading the page. heap_insert() itself cannot be prevented, but
+# the page is dirty because of it: if a later read of the page discarded the row
+# like a hint bit, it would be lost.
 
 use strict;
 use warnings;
@@ -32,8 +33,8 @@ CREATE FUNCTION in_leader(i int) RETURNS bool LANGUAGE plpgsql PARALLEL RESTRICT
 \$\$ BEGIN RETURN true; END \$\$;
 });
 
-# 10000 rows, clean, in a transaction that has an id: none can be given out in
-# parallel mode.
+# 10000 rows on clean pages, and a transaction with an ID, as none can be
+# assigned in parallel mode.
 my $setup = q{
 SET temp_buffers = 100;
 SET temp_parallel.write_temp_page_cost = 0;
@@ -51,7 +52,7 @@ BEGIN;
 CREATE TEMP TABLE gives_id ();
 };
 
-# The row is inserted when the workers have counted, in the same parallel mode.
+# The row is inserted after the workers have counted, still in parallel mode.
 my $query = q{SELECT insert_row('t', '%s') FROM (SELECT count(*) AS n FROM t) s WHERE n > 0};
 
 like(
@@ -70,15 +71,15 @@ foreach my $how (qw(single multi))
 		"$how insert is refused");
 	is((split(/\n/, $out))[-1], '10000', "$how insert has inserted nothing");
 
-	# Not so in a statement that nobody runs in parallel.
+	# In a serial statement, there is no error.
 	$out = $node->safe_psql('postgres',
 		"$setup SET temp_parallel.enabled = off; " . sprintf($query, $how)
 		  . '; COMMIT; SELECT count(*) FROM t;');
 	is((split(/\n/, $out))[-1], '10001', "$how insert works in a serial statement");
 }
 
-# Behind its back: the statement goes on to read the page with the row on it, which
-# is not visible to it.
+# By heap_insert(): the statement then reads the page with the row, which is not
+# visible to it.
 my $out = $node->safe_psql('postgres',
 	$setup . sprintf($query, 'heap') . q{
 	UNION ALL

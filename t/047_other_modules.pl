@@ -1,5 +1,5 @@
-# Other modules in the planner's hooks: what they choose holds, and a plan node
-# of theirs that nobody else knows is no error.
+# Other modules that use the planner's hooks: the paths that they choose must be
+# kept, and a plan node of a type unknown to the module must not be an error.
 
 use strict;
 use warnings;
@@ -49,7 +49,7 @@ SET temp_parallel.write_temp_page_cost = 0;
 SET temp_parallel.buffer_scan_cost = 0;
 };
 
-# run(LIBRARIES, SQL): the output of SQL with these libraries, loaded in this
+# run(LIBRARIES, SQL) - the output of SQL with these libraries, loaded in this
 # order.
 sub run
 {
@@ -64,8 +64,8 @@ sub run
 # Choices
 # ----------
 
-# Partitions on two levels.  At 40 percent of the rows each leaf is scanned
-# sequentially by itself.
+# Partitions on two levels.  For 40 percent of the rows, the planner chooses a
+# sequential scan of each leaf.
 my $partitions = q{
 CREATE TEMP TABLE pt (id int, g int) PARTITION BY RANGE (id);
 CREATE TEMP TABLE pt1 PARTITION OF pt FOR VALUES FROM (1) TO (10001);
@@ -76,7 +76,7 @@ INSERT INTO pt SELECT i, i % 10 FROM generate_series(1, 20000) i;
 CREATE INDEX ON pt (id);
 ANALYZE pt;
 };
-# A permanent child, which core keeps out of parallel plans as well.
+# A permanent child, which core also keeps out of parallel plans.
 my $inheritance = q{
 CREATE TEMP TABLE inh () INHERITS (permanent);
 INSERT INTO inh SELECT i, i % 10 FROM generate_series(1, 10000) i;
@@ -89,8 +89,8 @@ CREATE TEMP TABLE b AS SELECT i AS id FROM generate_series(1, 10000) i;
 ANALYZE a, b;
 };
 
-# what is asked, over what; whose paths, which of them, and how they show; then
-# how it is without the choice
+# name; tables; query; result; relation; its paths that are kept; the plan with
+# these paths, and without the choice
 my @choices = (
 	[ 'a leaf', $partitions, 'SELECT count(*) FROM pt WHERE id % 10 < 4 AND id > 0', '8000',
 		'pt1', 'index', qr/(Index|Heap) (Only )?Scan .*on pt1/, qr/Seq Scan on pt1/ ],
@@ -117,7 +117,8 @@ foreach my $choice (@choices)
 		like($plan, qr/Gather/, "$whose, $order: parallel");
 		like($plan, $default, "$whose, $order: nothing chosen");
 
-		# If the paths were made anew after the choice, the default would show.
+		# If the paths were created again after the choice, the default plan
+		# would be used.
 		$plan = run($libraries, "$tables $choose EXPLAIN (COSTS OFF) $query");
 		like($plan, qr/Gather/, "$whose, $order: parallel with the choice");
 		like($plan, $chosen, "$whose, $order: the choice holds");
@@ -126,8 +127,8 @@ foreach my $choice (@choices)
 	}
 }
 
-# A foreign child is asked for its paths once, as without the module, and is
-# read in a worker.
+# For a foreign child, the wrapper is called once, as without the module, and
+# the child can be in a parallel plan.
 my $foreign = q{
 CREATE TEMP TABLE home AS SELECT i AS id FROM generate_series(1, 10000) i;
 ANALYZE home;
@@ -150,8 +151,8 @@ foreach my $enabled (qw(off on))
 # Unknown plan nodes
 # ----------
 
-# unknown_inside makes a node of the finished plan unknown before temp_parallel
-# sees it, unknown_outside makes it known again before anybody else does.
+# unknown_inside gives a node of the finished plan an unknown tag before
+# temp_parallel sees it, unknown_outside restores the tag afterwards.
 my $tables = q{
 CREATE TEMP TABLE t AS SELECT i AS id, i % 10 AS g FROM generate_series(1, 10000) i;
 CREATE TEMP TABLE u AS SELECT i AS id FROM generate_series(1, 1000) i;
@@ -159,7 +160,8 @@ ANALYZE t, u;
 };
 my @unknown = ('unknown_inside', 'temp_parallel', 'unknown_outside');
 
-# launched(SQL, QUERY): how many workers each Gather of QUERY gets
+# launched(SQL, QUERY) - the plan, and the number of workers that each Gather of
+# QUERY gets
 sub launched
 {
 	my ($sql, $query) = @_;
@@ -183,8 +185,8 @@ foreach my $case (
 	{
 		my $unknown = "SET unknown_inside.node = '$where';";
 
-		# An error would be one more than there is without the module.  A worker
-		# would read what nobody may have flushed.
+		# There must be no error, as there is none without the module, and no
+		# workers, which might read tables that have not been flushed.
 		($plan, $number) = launched("$tables $unknown", $query);
 		like($number, qr/^0(,0)*$/, "$what, a node is unknown ($where): no worker is launched");
 		unlike($plan, qr/TempFlush/, "$what, a node is unknown ($where): nothing is flushed");
@@ -193,15 +195,15 @@ foreach my $case (
 	}
 }
 
-# What reads no temporary table is none of the module's business: workers are
-# launched, as they are without it.
+# A query that reads no temporary table is not affected: workers are launched.
 my ($plan, $number) = launched("$tables SET unknown_inside.node = 'below';", 'SELECT count(*) FROM permanent');
 is($number, '2', 'a node over a permanent table is unknown: workers are launched');
 is((split /\n/, run(\@unknown, "$tables SET unknown_inside.node = 'below'; SELECT count(*) FROM permanent"))[-1],
 	'10000', 'a node over a permanent table is unknown: the answer');
 
-# In a worker, too, an unknown node is no error, and keeps the subplans that only
-# it knows of: this one is in the join's own qualification.
+# An unknown node is not an error in a worker, either, and its subplans are
+# executed, even if they are only in its own fields: this one is in the join's
+# own qual.
 $query = q{
 SELECT p.id, q.id FROM permanent p LEFT JOIN (VALUES (1), (2)) q (id)
   ON p.id + q.id IN (SELECT id FROM tens)

@@ -1,15 +1,15 @@
-# Processes that are killed in the middle of a parallel scan of a temporary
-# table: workers and the leader, by SIGTERM and by SIGKILL; a client that goes
-# away, and a server that is stopped.
+# Processes killed during a parallel scan of a temporary table: workers and the
+# leader, by SIGTERM and by SIGKILL; a client that disconnects, and a server
+# that is stopped.
 #
-# A session that survives must have its data and get right answers; one that
-# does not must take its files with it, on its way out or, where it had no time
-# for that, when the server starts again. Broken, a leader that is terminated
-# would crash while it drops its tables, as descriptors that the read-only phase
-# has listed are gone by then.
+# A session that survives must not lose data or return wrong results. The files
+# of one that does not must be removed, at its exit, or after a crash when the
+# server starts again. Otherwise, a leader that is terminated could crash while
+# it drops its tables, since descriptors that the read-only phase refers to no
+# longer exist.
 #
-# FAULT_ROUNDS in the environment: how many processes per size of the pool are
-# terminated at random moments.
+# FAULT_ROUNDS in the environment is the number of processes per size of the
+# pool that are terminated at random times.
 
 use strict;
 use warnings;
@@ -28,14 +28,13 @@ seed_moments();
 my $node = fault_server('main');
 my $query = 'SELECT count(*), sum(v), sum(length(big)) FROM t;';
 
-# The same, but whoever scans sleeps for a moment at every fifth row: there are
-# workers in the middle of their scans for as long as a test needs to find them.
+# The same, but with a short sleep at every fifth row, so that the workers are
+# in the middle of their scans when they are killed.
 my $slow_query = 'SELECT count(*), sum(v), sum(length(big)) FROM t WHERE CASE WHEN id % 5 = 0 THEN pg_sleep(0.002) IS NOT NULL ELSE true END;';
 
 my $other = fault_session($node);
 
-# The workers of session $s, once there are $n of them; fewer when its query
-# has ended.
+# Wait until session $s has $n workers, and return their PIDs.
 sub workers_of
 {
 	my ($s, $n) = @_;
@@ -54,8 +53,8 @@ sub workers_of
 # Workers, by SIGTERM
 # ----------
 
-# The query fails with what a dying worker says, or has been faster; the session
-# goes on.
+# The query fails with the worker's error, or has ended before; the session goes
+# on.
 foreach my $pool ('800kB', '32MB')
 {
 	my $s = fault_session($node, $pool);
@@ -68,11 +67,11 @@ foreach my $pool ('800kB', '32MB')
 	{
 		change($s, $n);
 		my $expected = $s->safe($query =~ s/\bt\b/p/r);
-		$s->safe("SELECT same_data();") if $n % 2;    # clean, or dirty
+		$s->safe("SELECT same_data();") if $n % 2;    # flushed, or dirty
 		$s->begin($slow_query);
 		my @pids = workers_of($s, 1);
 		usleep(rand 60_000);
-		$other->query("SELECT pg_terminate_backend($pids[rand @pids]);");	# it may be gone
+		$other->query("SELECT pg_terminate_backend($pids[rand @pids]);");	# the worker may have exited
 		my ($answer, $err) = $s->end;
 
 		if ($err ne '')
@@ -93,8 +92,8 @@ nothing_left($node, 'workers terminated', $other);
 # The leader, by SIGTERM
 # ----------
 
-# Its transaction is aborted, and its tables dropped, by a process that was in
-# the middle of a read-only phase.
+# It is in the read-only phase when it aborts its transaction and drops its
+# tables.
 foreach my $pool ('800kB', '32MB')
 {
 	foreach my $n (1 .. $rounds)
@@ -114,7 +113,7 @@ foreach my $pool ('800kB', '32MB')
 	nothing_left($node, "temp_buffers = $pool: leader terminated", $other);
 }
 
-# A client that is gone: the leader notices when it has an answer to send.
+# A client that has disconnected: the leader notices when it sends the result.
 {
 	my $s = fault_session($node, '800kB');
 
@@ -147,7 +146,7 @@ log_is_clean($node, qr/$from_core|could not send data to client/);
 # Workers and leader, by SIGKILL
 # ----------
 
-# The server restarts, as ever; it removes the files of the tables.
+# The server restarts and removes the files of the tables.
 foreach my $victim ('worker', 'leader')
 {
 	my $s = fault_session($node, '800kB');
@@ -170,7 +169,7 @@ foreach my $victim ('worker', 'leader')
 	ok(!-e $file, "$victim killed: the file is gone");
 	nothing_left($node, "$victim killed");
 
-	# a session like any other
+	# a new session
 	$other = fault_session($node);
 	$s = fault_session($node, '800kB');
 	is($s->safe('SELECT count(*) > 5000 FROM p;'), 't', "$victim killed: the permanent table is there");

@@ -1,14 +1,15 @@
-# Statements that are cancelled, at random moments: by pg_cancel_backend(), by
-# statement_timeout and by lock_timeout; while they are planned, while the flush
-# writes, while workers are launched and while they scan; outside a transaction,
-# and with a subtransaction, a cursor or a loop of PL/pgSQL around them.
+# Statements that are canceled at random times, by pg_cancel_backend(),
+# statement_timeout and lock_timeout: during planning, during the flush, while
+# workers are launched and while they scan; outside a transaction block, and in
+# a subtransaction, with an open cursor, and in a PL/pgSQL loop.
 #
-# After each one the session goes on, and its table must be what a permanent
-# table with the same history is. Broken, this would lose the pages that a
-# cancelled flush did not come to, leave the read-only routine in the table's
-# descriptor, or leave pins and workers behind.
+# After each one the session goes on, and its table must have the same rows as a
+# permanent table that has been changed alike. Otherwise, pages that a canceled
+# flush has not written could be lost, the read-only routine could remain in the
+# table's descriptor, or pins and workers could be left behind.
 #
-# FAULT_ROUNDS in the environment: how many statements per size of the pool.
+# FAULT_ROUNDS in the environment is the number of statements per size of the
+# pool.
 
 use strict;
 use warnings;
@@ -27,7 +28,7 @@ seed_moments();
 my $node = fault_server('main');
 my $other = fault_session($node);
 
-# The statements, of the table @.
+# The statements; @ stands for the table.
 my %statements = (
 	'sequential scan' =>
 	  'SELECT count(*), sum(v), sum(length(big)) FROM @',
@@ -39,13 +40,13 @@ my %statements = (
 	  'SELECT id, v FROM @ ORDER BY v DESC, id LIMIT 5',
 	'rescans' =>
 	  'SELECT x, n FROM (VALUES (1), (2), (3)) y (x), LATERAL (SELECT count(*) AS n FROM @ HAVING count(*) > x) z',
-	# most of its time is planning, where the function is called
+	# mostly planning, which evaluates the function
 	'planning' =>
 	  'SELECT count(*), sum(v) FROM @ WHERE id > slow_constant()',
-	# most of its time is the flush: of all pages of pusher, see below
+	# mostly a flush, of all pages of pusher; see below
 	'large flush' =>
 	  'SELECT count(*) FROM @ JOIN pusher ON pusher.g = @.id',
-	# subtransactions, and a parallel statement in each
+	# a parallel statement in each of several subtransactions
 	'loop' => q{SELECT loop('@')});
 my @statements = (sort(keys %statements), ('large flush') x 3);
 
@@ -55,8 +56,8 @@ BEGIN
 	PERFORM pg_sleep(0.05);
 	RETURN 0;
 END $$;
--- for lock_timeout: a table that another session locks, and a function that the
--- leader calls between Gather and the aggregate
+-- For lock_timeout: a table that another session locks, and a function that the
+-- leader calls between Gather and the aggregate.
 CREATE TABLE locked (n int);
 CREATE FUNCTION wait_for_lock(int) RETURNS bigint PARALLEL RESTRICTED LANGUAGE plpgsql AS $$
 BEGIN
@@ -79,7 +80,7 @@ BEGIN
 END $$;
 });
 
-# What is around the statement, if not nothing: it runs in savepoint a.
+# The transactions in which the statement runs, after savepoint a.
 my %around = (
 	nothing => undef,
 	subtransaction => {
@@ -94,7 +95,7 @@ my %around = (
 			SELECT FROM on_both('DELETE FROM @ WHERE id % 9 = 2');},
 		after => 'ROLLBACK;'
 	},
-	# opened before rows are changed, and read to its end after the fault
+	# opened before rows are changed, and read to its end after the cancellation
 	cursor => {
 		all => 'SELECT id, v FROM p;',
 		before => q{DECLARE c CURSOR FOR SELECT id, v FROM t;
@@ -106,15 +107,15 @@ my %around = (
 	});
 my @around = sort keys %around;
 
-my %moment;		# how many statements were cancelled when
-my %duration;	# of each statement that was not, in seconds
+my %moment;		# numbers of statements that were canceled, by phase
+my %duration;	# of each statement, in seconds, from one that was not canceled
 
 sub dirty { return $_[0]->safe('SELECT pg_dirty_local_buffers();'); }
 
-# The rows among the output of several commands, sorted.
+# The rows in the output of several commands, sorted.
 sub rows { return join("\n", sort grep { /\|/ } split /\n/, $_[0]); }
 
-# For commands that a short statement_timeout may hit, too.
+# Repeat a command that a short statement_timeout may cancel, until it succeeds.
 sub insist
 {
 	my ($s, $sql) = @_;
@@ -128,8 +129,8 @@ sub insist
 	die "failed: $sql\n$err";
 }
 
-# Run statement $sql and have it cancelled by $means after $seconds. Returns its
-# answer, or undef if it was cancelled.
+# Run statement $sql and cancel it by $means after $seconds. Returns its result,
+# or undef if it was canceled.
 sub cancel_after
 {
 	my ($s, $sql, $means, $seconds) = @_;
@@ -153,8 +154,9 @@ sub cancel_after
 	die "$sql\n$err";
 }
 
-# One statement that is cancelled, or not if it is faster; rather early than late,
-# as the flush is at the beginning. True if all is well.
+# Run one statement, and cancel it unless it ends before; more often early than
+# late, as the flush is at the beginning. Returns whether all checks have
+# passed.
 sub fault
 {
 	my ($s, $n, $statement, $around, $means) = @_;
@@ -203,7 +205,7 @@ sub fault
 		$s->safe($tx->{after});
 	}
 	diag("round $n, $statement, $around, $means: $_") foreach @wrong;
-	# the whole examination takes longer than ten statements
+	# all of the checks take longer than ten statements
 	return sound($s, $n, $n % 4 != 0) && !@wrong;
 }
 
@@ -222,7 +224,7 @@ foreach my $pool ('800kB', '4MB', '32MB')
 	}
 	is($good, $rounds, "temp_buffers = $pool: nothing lost or left behind by $rounds statements");
 
-	# while workers read, the leader waits for a lock
+	# the leader waits for a lock while workers read
 	$other->safe('BEGIN; LOCK TABLE locked;');
 	change($s, $rounds + 1);
 	my (undef, $err) = $s->query(q{SET lock_timeout = '50ms'; SELECT sum(v + wait_for_lock(id)) FROM t;});
@@ -234,8 +236,8 @@ foreach my $pool ('800kB', '4MB', '32MB')
 }
 note("$_: $moment{$_}") foreach sort keys %moment;
 
-# Moments at which nothing was cancelled would not have been tested.
-cmp_ok($moment{$_} || 0, '>', 0, "statements were cancelled $_")
+# Otherwise, one of the phases would not have been tested.
+cmp_ok($moment{$_} || 0, '>', 0, "statements were canceled $_")
   foreach 'before the flush', 'during the flush', 'after the flush';
 
 $other->quit;

@@ -1,10 +1,10 @@
-# Parallel plans over temporary tables that get fewer workers than they planned,
-# or none: other sessions have them all, or max_parallel_workers = 0. Plans whose
-# leader does not take part. And no shared memory for the workers.
+# Parallel plans over temporary tables that get fewer workers than planned, or
+# none, since other sessions use them or max_parallel_workers = 0, with and
+# without the leader's participation; and no shared memory for the workers.
 #
-# The leader then reads alone what it has flushed, with hints dropped page by
-# page; broken, it would return a part of the rows, write pages while some
-# workers read, or lose later changes.
+# A leader without workers reads alone what it has flushed, still in the
+# read-only phase. Otherwise, it could return only some of the rows, write pages
+# while workers read, or lose later changes.
 
 use strict;
 use warnings;
@@ -17,13 +17,13 @@ use TempParallel;
 use Test::More;
 
 seed_moments();
-# shared memory in files of a directory that can be closed
+# shared memory in a directory whose permissions the test can change
 my $node = fault_server('main', "dynamic_shared_memory_type = mmap\n");
 my $holder = fault_session($node);
 my $n = 0;
 
-# How many of the two workers planned were launched for a statement in $s, which
-# must give the right answer then and with the leader aside.
+# Check that $expected of two planned workers are launched for a statement in
+# $s, and that its result is right, with and without the leader's participation.
 sub launched
 {
 	my ($s, $expected, $name) = @_;
@@ -53,7 +53,7 @@ foreach my $pool ('800kB', '32MB')
 	$s->safe('SET max_parallel_workers = 0;');
 	launched($s, 0, "$pool, max_parallel_workers = 0");
 
-	# two are in use elsewhere; three may be
+	# two of three are in use by another session
 	make_busy(2);
 	$s->safe('SET max_parallel_workers = 3;');
 	launched($s, 1, "$pool, one worker left");
@@ -61,14 +61,15 @@ foreach my $pool ('800kB', '32MB')
 	launched($s, 0, "$pool, no worker left");
 	make_idle();
 
-	# none of max_worker_processes is left: seven, beside the server's own
+	# all of max_worker_processes are in use: seven by another session, one by
+	# the server
 	$s->safe('SET max_parallel_workers = 100;');
 	make_busy(7);
 	launched($s, 0, "$pool, no process left");
 	make_idle();
 	launched($s, 2, "$pool, all workers again");
 
-	# After the flush there is no memory to tell the workers what to do.
+	# After the flush, the leader cannot create the workers' shared memory.
 	my $memory = $node->data_dir . '/pg_dynshmem';
 	change($s, ++$n);
 	chmod 0500, $memory or die "chmod: $!";
@@ -81,7 +82,7 @@ foreach my $pool ('800kB', '32MB')
 	$s->quit;
 }
 
-# Have another session keep so many workers.
+# Let another session use so many workers.
 sub make_busy
 {
 	my ($workers) = @_;

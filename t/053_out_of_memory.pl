@@ -1,10 +1,11 @@
-# Memory that cannot be had, in workers and in the leader: their address space
-# is limited from outside, in the middle of a statement, so that malloc() fails
-# there and nowhere else.
+# Out of memory in workers and in the leader: the test limits their address
+# space in the middle of a statement, so that malloc() fails in one process
+# only.
 #
-# The statement fails; the session goes on. Broken, a worker that fails while it
-# makes its pool, or a leader that fails during the flush, would leave the
-# read-only routine behind, or lose pages that it has not written.
+# The statement fails and the session goes on. Otherwise, if a worker fails
+# while it creates its pool, or the leader fails during the flush, the read-only
+# routine could remain in the table's descriptor, or pages that were not written
+# could be lost.
 
 use strict;
 use warnings;
@@ -27,8 +28,7 @@ my $other = fault_session($node);
 my $gate = $node->data_dir . '/gate';
 
 $other->safe(q{
--- waits, in whichever process it is called, until the test has made a file; then
--- needs so many bytes
+-- Waits until the test has created a file, then allocates so many bytes.
 CREATE FUNCTION hungry(bytes int) RETURNS int LANGUAGE plpgsql PARALLEL SAFE AS $$
 BEGIN
 	WHILE pg_stat_file('gate', true) IS NULL LOOP
@@ -38,8 +38,8 @@ BEGIN
 END $$;
 });
 
-# Limit the address space of a process to what it has and so many kB more; -1
-# lifts the limit.
+# Limit the address space of a process to its present size and so many kB more;
+# -1 removes the limit.
 sub limit
 {
 	my ($pid, $kb) = @_;
@@ -61,7 +61,7 @@ foreach my $pool ('800kB', '32MB')
 
 	make_tables($s);
 
-	# In workers that are in the middle of their scan.
+	# In workers, in the middle of their scan.
 	foreach my $kb (2_000, 20_000)
 	{
 		change($s, ++$n);
@@ -85,7 +85,7 @@ foreach my $pool ('800kB', '32MB')
 		ok(sound($s, $n), "$pool, $kb kB: nothing lost or left behind");
 	}
 
-	# In the leader, wherever it needs more: from planning to the answer.
+	# In the leader, wherever it allocates memory, from planning to the result.
 	my $failed = 0;
 	foreach my $kb (0, 64, 256, 512, 1024, 2048, 4096, 8192)
 	{

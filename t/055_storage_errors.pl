@@ -1,8 +1,8 @@
-# Storage that fails under a parallel query over a temporary table: no space
-# left, an I/O error, a transfer cut short, a file that cannot be opened; in the
-# flush, in an eviction, in a worker's read. The statement fails with the error
-# that the server has for it without the extension, a page that was not written
-# whole stays dirty, and when the storage is well again nothing is missing.
+# I/O errors during a parallel query over a temporary table: no space left, an
+# I/O error, a short read or write, a file that cannot be opened; in the flush,
+# in an eviction, and in a worker's read. The statement must fail with core's
+# own error, a page that was not completely written must stay dirty, and nothing
+# may be missing when the error is gone.
 
 use strict;
 use warnings;
@@ -20,10 +20,10 @@ my $node = with_io_fault(sub { return fault_server('main'); });
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 
 # ----------
-# What goes wrong, and what is seen of it
+# Errors and checks
 # ----------
 
-# Whole pages that were transferred.
+# The number of whole pages that were transferred.
 sub pages
 {
 	my %calls = io_calls();
@@ -33,7 +33,7 @@ sub pages
 	return $pages;
 }
 
-# Of $dirty pages that there were, no more are clean now than were written.
+# Check that of $dirty dirty pages, only those that were written are clean now.
 sub rest_is_dirty
 {
 	my ($s, $dirty, $name) = @_;
@@ -45,7 +45,8 @@ sub rest_is_dirty
 	return;
 }
 
-# SQLSTATE and text of an error, less what differs between runs and versions.
+# SQLSTATE and message of an error, without what differs between runs and
+# versions.
 sub error_of
 {
 	my ($err) = @_;
@@ -68,7 +69,7 @@ sub expected_error
 	return "$sqlstate{$errno}: could not $what blocks in file FILE: $text{$errno}";
 }
 
-# A query that reads all of t, its TOASTed values too.
+# A query that reads all of t, with its TOASTed values.
 my $query = 'SELECT count(*), sum(v), sum(length(big)) FROM t;';
 my $ids = 'SELECT count(*), sum(v) FROM t WHERE id > 0;';
 
@@ -82,7 +83,7 @@ sub fails_with
 	return $err;
 }
 
-# The access method first: any parallel query would put it right.
+# The access method first: any parallel query would restore it.
 sub all_is_well
 {
 	my ($s, $n, $name) = @_;
@@ -100,7 +101,7 @@ sub new_session
 
 	$s->safe('\set VERBOSITY verbose');
 	make_tables($s);
-	# a large pool keeps it: no hint is to be left for the checks
+	# A large pool keeps pusher: set its hint bits, so that the checks do not.
 	$s->safe('SELECT count(*) FROM pusher; SELECT pg_flush_local_buffers();');
 	return $s;
 }
@@ -118,7 +119,7 @@ like(
 
 foreach my $errno (ENOSPC, EIO)
 {
-	# before 17 a call writes a page, from 17 on up to 16 of them
+	# before 17, a call writes one page; from 17 on, up to 16
 	foreach my $skip (0, 1, 20)
 	{
 		my $name = "flush, $text{$errno} after $skip calls";
@@ -130,7 +131,7 @@ foreach my $errno (ENOSPC, EIO)
 		fails_with($s, $query, expected_error('write', $errno), $name);
 		rest_is_dirty($s, $dirty, $name);
 
-		# the storage is as bad as before
+		# with the same error again
 		fail_io('write', 'fail', $errno, 0, 1000, '/t');
 		fails_with($s, $query, expected_error('write', $errno), "$name: and once more");
 		is(pages(), 0, "$name: nothing was written by that");
@@ -142,8 +143,8 @@ foreach my $errno (ENOSPC, EIO)
 	}
 }
 
-# A write cut short: 15 takes that for a full disk; later servers go on behind
-# it, and then all is written, or the disk says that it is full.
+# A short write: 15 reports a full disk; later versions write the rest, which
+# succeeds, or fails if the disk is full.
 change($s, ++$n);
 fail_io('write', 'short', 0, 1, 1, '/t');
 my ($out, $err) = $s->query($query);
@@ -172,7 +173,7 @@ rest_is_dirty($s, $dirty, 'flush, disk full in the middle of a page');
 mend_io();
 all_is_well($s, $n, 'flush, disk full in the middle of a page');
 
-# In a subtransaction: what the transaction had changed before is there.
+# In a subtransaction: earlier changes of the transaction are still there.
 change($s, ++$n);
 $s->safe(q{
 BEGIN;
@@ -187,7 +188,7 @@ mend_io();
 $s->safe('COMMIT;');
 all_is_well($s, $n, 'flush, in a subtransaction');
 
-# In an exception block, of a transaction that goes on.
+# In an exception block; the transaction goes on.
 change($s, ++$n);
 fail_io('write', 'fail', EIO, 0, 1000, '/t');
 is( $s->safe(q{
@@ -205,8 +206,7 @@ SELECT on_both('UPDATE @ SET k = k + 1 WHERE id % 40 = 3');
 COMMIT;});
 all_is_well($s, $n, 'flush, in an exception block');
 
-# The functions that write: nothing is taken out of the pool before it has been
-# written.
+# The functions that write: no dirty page is evicted before it has been written.
 foreach my $function ('pg_flush_local_buffers()', "pg_flush_local_buffers('t')",
 	"pg_evict_local_buffers('t')", 'pg_evict_local_buffers()')
 {
@@ -223,7 +223,7 @@ foreach my $function ('pg_flush_local_buffers()', "pg_flush_local_buffers('t')",
 # Reads
 # ----------
 
-# In a worker, as the leader does not take part: heap, TOAST table and index.
+# In a worker, as the leader does not participate: of heap, TOAST table and index.
 $s->safe('SET parallel_leader_participation = off;');
 my $toast = q{(SELECT reltoastrelid::regclass FROM pg_class WHERE oid = 't'::regclass)};
 my %reads = (
@@ -245,7 +245,7 @@ foreach my $what (sort keys %reads)
 	all_is_well($s, $n, "read of $what, I/O error");
 }
 
-# The file ends too soon: a missing page is an error, never an empty page.
+# A file that is too short: a missing page is an error, not an empty page.
 change($s, ++$n);
 $s->safe("SELECT count(*) FROM pg_evict_local_buffers('t');");
 fail_io('read', 'end', EIO, 1, 1, '/t');
@@ -255,8 +255,8 @@ like(
 mend_io();
 all_is_well($s, $n, 'read at the end of the file');
 
-# A worker opens the files by name. The leader has them open: its flush goes
-# well.
+# A worker opens the files by name. The leader has them open, so its flush
+# succeeds.
 my $heap = $node->data_dir . '/' . $s->safe("SELECT pg_relation_filepath('t');");
 change($s, ++$n);
 chmod 0, $heap or die "chmod: $!";
@@ -277,22 +277,21 @@ all_is_well($s, $n, 'file gone');
 $s->quit;
 
 # ----------
-# Evictions, at the smallest pool
+# Evictions, with the smallest pool
 # ----------
 $s = new_session('800kB');
 
-# While workers read, nobody writes: neither leader nor worker may, so with
-# storage that takes nothing the queries succeed. The rows are unhinted, and some
-# of them dead, so that without the extension the very same reads cannot do
-# without writing.
+# Neither the leader nor a worker writes in the read-only phase, so the queries
+# succeed although every write fails. The rows have no hint bits, and some of
+# them are dead, so that the same queries have to write without the extension.
 my %scans = (
 	'sequential scan' => [ '', $query ],
 	'index scan' => [ 'SET enable_seqscan = off; SET enable_bitmapscan = off;', $ids ],
 	'bitmap scan' => [ 'SET enable_seqscan = off; SET enable_indexscan = off;', $ids ],
 	'TID range scan' => [ '', q{SELECT count(*), sum(v) FROM t WHERE ctid > '(0,0)';} ],
 
-	# a parallel query inside of one: its end must not be the end of both. The
-	# leader is alone, so that it reads on after each
+	# a parallel query inside another one, whose end must not end the outer
+	# read-only phase; without workers, so that the leader reads on after each
 	'nested query' => [ 'SET max_parallel_workers = 0;', q{
 SELECT count(*), sum(v), sum(x)
   FROM (SELECT v, CASE WHEN id % 1000 = 0 THEN pg_temp.reads_t() END AS x FROM t OFFSET 0) s;} ]);
@@ -319,8 +318,8 @@ foreach my $what (sort keys %scans)
 	all_is_well($s, $n, $what);
 }
 
-# An eviction in a statement that writes: the statement is undone, and what was
-# committed before is there.
+# An eviction in a statement that writes: the statement is rolled back, and
+# earlier changes are still there.
 change($s, ++$n);
 fail_io('write', 'fail', ENOSPC, 5, 1000, '/t');
 fails_with($s, 'UPDATE t SET v = 0;', expected_error('write', ENOSPC), 'eviction by an UPDATE');
@@ -328,8 +327,8 @@ mend_io();
 all_is_well($s, $n, 'eviction by an UPDATE');
 
 # An eviction by the leader in a parallel query: pages of another table, which
-# no worker reads and which are dirty as the flush left them so. The leader
-# reads alone, as there are no workers to be had, but in parallel mode.
+# was not flushed since no worker reads it. The leader reads in parallel mode,
+# but without workers.
 change($s, ++$n);
 $s->safe(q{
 SET max_parallel_workers = 0;
@@ -346,7 +345,7 @@ $s->quit;
 
 nothing_left($node, 'after all sessions');
 $node->stop;
-# the errors above, and workers that started when the leader had failed already
+# the errors above, and those of workers that started after the leader had failed
 log_is_clean($node,
 	qr/could not (write|read) block|could not open file "base|$from_core|could not send data to client/);
 done_testing();

@@ -1,13 +1,12 @@
-# Invalidations in the middle of a parallel query over a temporary table: the
-# relation cache rebuilds the descriptor of the table, with heap's own access
-# method in it, and from there on leader and workers would prune pages, set
-# hints, and write into the files that the others read, had the module not put
-# its own in again.
+# Invalidations during a parallel query over a temporary table. The relation
+# cache rebuilds the table's descriptor with heap's own access method. If the
+# module did not replace it again, the leader and the workers would prune pages,
+# set hint bits, and write to the files that the others are reading.
 #
-# Each query is held, in the leader and in all workers, at the first row that
-# it reads, until the invalidations have been sent and the storage has been told
-# to take no more writes. The table is twice as large as the pools, and its rows
-# have no hints, so that a process that writes hints runs into that.
+# Each query waits at its first row, in the leader and in all workers, until the
+# invalidations have been sent and io_fault.c makes all writes fail. The table
+# is twice as large as the pools, and its rows have no hint bits, so that a
+# process that sets them has to write, and fails.
 
 use strict;
 use warnings;
@@ -23,8 +22,8 @@ use Test::More;
 
 my $node = with_io_fault(sub { return fault_server('main'); });
 $node->safe_psql('postgres', q{
--- Waits while there is a file "hold" in the data directory. Then looks for a
--- table that is not there: this takes a lock, and so accepts invalidations.
+-- Waits while there is a file "hold" in the data directory. Then looks up a
+-- table that does not exist: this takes a lock, and so processes invalidations.
 CREATE FUNCTION hold(i int) RETURNS bool LANGUAGE plpgsql PARALLEL SAFE AS $$
 BEGIN
 	WHILE (pg_stat_file('hold', true)).size IS NOT NULL LOOP
@@ -38,8 +37,8 @@ my $hold = $node->data_dir . '/hold';
 my $s = fault_session($node, '800kB');
 make_tables($s);
 
-# Make rows without hints, all over both tables, and some of them dead, and do
-# what $more says. All that is dirty is written, as the storage is going to fail.
+# Make rows without hint bits and dead rows, all over both tables, and run
+# $more. Dirty pages are written, as later writes will fail.
 my $n = 0;
 
 sub prepare
@@ -54,9 +53,9 @@ sub prepare
 	return;
 }
 
-# run_held(QUERY, INVALIDATE): run the query, call INVALIDATE while all three
-# processes are held, and let no page be written from then on. Returns what the
-# query says, and what the server says in its log.
+# run_held(QUERY, INVALIDATE) - run the query, call INVALIDATE while all three
+# processes wait, and make all writes fail from then on. Returns the query's
+# output and errors, and the new part of the server's log.
 sub run_held
 {
 	my ($query, $invalidate) = @_;
@@ -76,7 +75,7 @@ SELECT count(*) = 3 FROM pg_stat_activity
 	return ($out, $err, slurp_file($node->logfile, $log));
 }
 
-# All descriptors are rebuilt, as each process has missed more messages than the
+# Let all descriptors be rebuilt: each process misses more messages than the
 # server keeps.
 sub storm
 {
@@ -92,7 +91,8 @@ END $$;
 	return;
 }
 
-# The descriptor of one table is: another session changes its row of pg_class.
+# Let one descriptor be rebuilt: another session updates the relation's row of
+# pg_class.
 sub touch
 {
 	my ($relation) = @_;
@@ -114,8 +114,8 @@ sub all_is_well
 my $t = $s->safe(q{SELECT 't'::regclass::oid;});
 my $toast = $s->safe(q{SELECT reltoastrelid FROM pg_class WHERE oid = 't'::regclass;});
 
-# Values of two chunks, as large as those get, so that two values fill a page;
-# then one value in each page is dead. A page that is not full is not pruned.
+# TOASTed values of two chunks of the largest size, two of which fill a page;
+# one of them is dead. A page that is not full would not be pruned.
 my $large_toast = q{
 SELECT on_both('UPDATE @ SET big = left(repeat(id::text, 4000), 2 * 1996) WHERE id % 10 = 5');
 SELECT on_both('UPDATE @ SET big = reverse(big) WHERE id % 20 = 5');};
@@ -159,22 +159,22 @@ foreach my $case (@cases)
 	{
 		my $resets = () = $log =~ /cache state reset/g;
 
-		# lest the case prove nothing
+		# otherwise, the case would prove nothing
 		is($resets, 3, "$name: leader and workers have had it");
 	}
 	$s->safe('RESET enable_seqscan; RESET enable_bitmapscan; RESET enable_indexscan;');
 	all_is_well($name);
 }
 
-# The same, and then an error: in the leader the descriptor that was rebuilt
-# gets heap's access method back.
+# The same, and then an error: the leader's rebuilt descriptor must have heap's
+# own access method again.
 prepare();
 my ($out, $err) = run_held('SELECT count(*), sum(1 / (id - 4000)) FROM t WHERE hold(id);', \&storm);
 like($err, qr/division by zero/, 'an error after an invalidation');
 all_is_well('an error after an invalidation');
 
-# The same in a transaction that has changed the table before, so that its
-# descriptor is rebuilt in another way, and is rolled back afterwards.
+# The same in a transaction that has altered the table before, whose descriptor
+# is then rebuilt in another way, and that is rolled back afterwards.
 prepare();
 $s->safe(q{
 BEGIN;
@@ -191,7 +191,7 @@ $s->safe('ROLLBACK;');
 all_is_well('a table changed in the transaction');
 
 # A server built with assertions can rebuild all descriptors whenever an
-# invalidation could come in, which is at every look into a catalog.
+# invalidation could be processed, which is at each catalog lookup.
 SKIP:
 {
 	skip 'this server has no debug_discard_caches', 3

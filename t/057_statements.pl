@@ -1,12 +1,12 @@
-# What a session does around a parallel query over a temporary table: the table
-# is dropped, truncated or rewritten, also in the same transaction, also rolled
-# back; statements are nested in PL/pgSQL functions; transactions notify, are
-# prepared, have cursors that outlive them, or tables that do not.
+# Statements before, after and inside parallel queries over a temporary table:
+# the table is dropped, truncated or rewritten, also in the same transaction,
+# also rolled back; statements are nested in PL/pgSQL functions; transactions
+# use NOTIFY, PREPARE TRANSACTION, cursors WITH HOLD, and ON COMMIT.
 #
-# Each case is a script that runs twice, in a session without the extension and
-# in one with it. What the sessions are told must be the same, notices and errors
-# included; the second must have used workers; and after each case its table is
-# what its permanent twin is, and heap's access method is back.
+# Each case is a script that is run twice, in a session without the extension
+# and in one with it. The output must be the same, including notices and errors;
+# the second session must have used workers; and after each case its table must
+# have the rows of its permanent twin, and heap's own access method.
 
 use strict;
 use warnings;
@@ -25,15 +25,15 @@ plan_cache_mode = force_generic_plan
 });
 $node->safe_psql('postgres', q{CREATE TABLESPACE elsewhere LOCATION ''});
 
-# What the scripts do most: read all of t, in workers if that can be; read it by
-# its index; change it and its twin. An error that a script provokes is announced
-# in it by a comment "-- error:", lest both sessions agree in failing.
+# Abbreviations in the scripts: read all of t, in workers if possible; read it
+# by its index; change it and its twin. An expected error is preceded by a
+# comment "-- error:", as an unexpected one could occur in both sessions.
 my %abbreviations = (
 	READ => 'SELECT count(*), sum(v), sum(length(big)) FROM t;',
 	READ_BY_INDEX => q{SET enable_seqscan = off; SELECT count(*), sum(v) FROM t WHERE id BETWEEN 100 AND 4000; RESET enable_seqscan;},
 	CHANGE => q{SELECT on_both('UPDATE @ SET v = v + 1, big = reverse(big) WHERE id % 7 = 1');});
 
-# The cases of a list share their two sessions.
+# The cases of a list are run in the same two sessions.
 my @files = (
 
 	'dropped' => q{
@@ -267,7 +267,7 @@ BEGIN
 				SELECT count(1 / (id - 4001)) INTO n FROM t;
 				RETURN NEXT n;
 			EXCEPTION WHEN division_by_zero THEN
-				REINDEX INDEX t_k;	-- refuses any access method but heap's
+				REINDEX INDEX t_k;	-- fails with any access method except heap's
 				SELECT sum(v) INTO n FROM t;
 				RETURN NEXT 'inner ' || n;
 				PERFORM 1 / i;
@@ -339,18 +339,18 @@ DROP FUNCTION pg_temp.f;
 READ},
 
 	'functions in the target list' => q{
--- run by the leader, while the workers are at work on the same table, and has
--- workers of its own
+-- called by the leader, while workers read the same table, and has workers of
+-- its own
 CREATE FUNCTION pg_temp.reads_t(i int) RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS
 $$ BEGIN RETURN (SELECT sum(v) FROM t WHERE k = i % 10); END $$;
--- the same, with another table, which it has flushed then
+-- the same, with another table, which is flushed then
 CREATE TEMP TABLE u AS SELECT g FROM generate_series(1, 5000) g;
 CREATE FUNCTION pg_temp.reads_u(i int) RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS
 $$ BEGIN RETURN (SELECT sum(g) FROM u WHERE g % 10 = i % 10); END $$;
--- run by the workers
+-- called by workers
 CREATE FUNCTION reads_p(i int) RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL SAFE AS
 $$ BEGIN RETURN (SELECT v FROM p WHERE id = i); END $$;
--- keeps the statement from the workers
+-- keeps the statement serial
 CREATE FUNCTION pg_temp.writes_t(i int) RETURNS bigint LANGUAGE plpgsql AS
 $$ BEGIN PERFORM on_both('UPDATE @ SET v = v + 1 WHERE id = ' || i); RETURN (SELECT sum(v) FROM t); END $$;
 SELECT id, pg_temp.reads_t(id) FROM t WHERE id % 1000 = 0 ORDER BY id;
@@ -518,7 +518,7 @@ READ
 COMMIT;
 READ});
 
-# What a script says in session $s.
+# The output and errors of a script in session $s.
 sub answer
 {
 	my ($s, $script) = @_;
@@ -556,7 +556,7 @@ foreach my $cases (\@files, \@nested, \@transactions)
 		push @expected, $answer;
 		is_deeply([ $answer =~ /^ERROR:  (.*)$/mg ],
 			[ $scripts[$i] =~ /^-- error: (.*)$/mg ],
-			"$scripts[$i - 1]: the errors are those that are meant");
+			"$scripts[$i - 1]: the errors are the expected ones");
 	}
 	is(workers($s), $workers_before, 'the extension is off');
 	$s->quit;
@@ -572,7 +572,7 @@ foreach my $cases (\@files, \@nested, \@transactions)
 		cmp_ok(workers($s), '>', $workers, "$name: workers were used");
 		is($s->safe('SELECT same_data();'), 'same', "$name: the data are all there");
 	}
-	# and can be changed
+	# all checks of TempParallel.pm
 	ok(sound($s, ++$n), 'nothing is lost');
 	$s->quit;
 }

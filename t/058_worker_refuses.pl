@@ -1,7 +1,7 @@
-# A worker refuses each temporary relation that was not flushed for it, whatever
-# the way there: here a C function that reads the relation's storage by itself, as
-# several of contrib do although they are marked PARALLEL SAFE. Were it not
-# refused, it would read a file that nobody has written.
+# A worker must not read a temporary relation that was not flushed for it, even
+# by a C function that reads the relation's storage itself, as several in
+# contrib do although they are marked PARALLEL SAFE. Otherwise, it would read a
+# file that was never written.
 
 use strict;
 use warnings;
@@ -31,7 +31,7 @@ CREATE FUNCTION count_rows_in_leader(regclass) RETURNS int LANGUAGE c STRICT PAR
 	AS '$library', 'count_rows';
 });
 
-# Everything fresh: no page of other has ever been written.
+# No page of other has ever been written.
 my $tables = q{
 SET max_parallel_workers_per_gather = 2;
 SET min_parallel_table_scan_size = 0;
@@ -68,7 +68,7 @@ sub answer
 like(answer(q{EXPLAIN (COSTS OFF) SELECT count(*) FROM t WHERE read_pages('other', false) > id}),
 	qr/Gather.*TempFlush.*Filter: \(read_pages/s, 'the functions run in workers');
 
-# The name of the relation as regclass, by a query that the leader runs.
+# Expressions for the relation, which the leader evaluates.
 my %relations = (
 	'a table' => q{'other'},
 	'an index' => q{'other_pkey'},
@@ -82,7 +82,7 @@ foreach my $name (sort keys %relations)
 {
 	foreach my $invalidate ('false', 'true')
 	{
-		# it has pages, so that there is something to read
+		# it is not empty, so that there is something to read
 		like(answer(qq{
 SELECT r::oid AS relation FROM (SELECT ($relations{$name})::regclass AS r) q WHERE pg_relation_size(r) > 0 \\gset
 SELECT count(*) FROM t WHERE id = 500 AND read_pages(:relation, $invalidate) > 0}),
@@ -91,9 +91,9 @@ SELECT count(*) FROM t WHERE id = 500 AND read_pages(:relation, $invalidate) > 0
 	}
 }
 
-# Code that is not core's is found wherever the plan hides it: in a domain's CHECK
-# behind a cast by input and output functions, in the operator of a sort, in the
-# operator class of an index, in a type of the column.
+# Functions that are not core's must be found anywhere in the plan: in the CHECK
+# of a domain to which a cast by input and output functions leads, in a sort
+# operator, in the operator class of an index, in the type of a column.
 my $hidden = q{
 CREATE FUNCTION pg_temp.peek(i int) RETURNS boolean LANGUAGE plpgsql PARALLEL SAFE IMMUTABLE AS
 	$$ BEGIN RETURN i IS NULL OR public.read_pages('pg_temp.other', false) > 0; END $$;
@@ -133,19 +133,20 @@ foreach my $name (sort keys %hidden)
 		qr/ERROR:  cannot access temporary tables of other sessions.*parallel worker/s, "user code is found in $name");
 }
 
-# What the query reads is in its files, TOAST table included.
+# A table that the query reads, and its TOAST table, have been flushed and may
+# be read.
 is(answer(q{SELECT read_pages('t', true) > 0 FROM t WHERE id = 500}), 't', 'a table that the query reads may be read');
 is(answer(q{
 SELECT reltoastrelid AS toast FROM pg_class WHERE oid = 't'::regclass \gset
 SELECT read_pages(:toast, false) > 0 FROM t WHERE id = 500}), 't', 'and so may its TOAST table');
 
-# The marks do not show.
+# Size and name of a relation that must not be read are not affected.
 is(answer(q{
 SELECT pg_relation_size('other') AS size \gset
 SELECT pg_relation_size('other') = :size, 'other'::regclass, read_pages('t', false) > 0 FROM t WHERE id = 500}),
 	't|other|t', 'size and name of a refused table are right');
 
-# heap_getnext() refuses the routine of a table that workers read.
+# heap_getnext() fails with the read-only routine of a table that workers read.
 my $only_heap = qr/ERROR:  only heap AM is supported\nHINT:  A temporary table cannot be read in this way while parallel workers read it/;
 like(answer(q{SELECT count(*) FROM t WHERE id = 500 AND count_rows('t') > 0}), $only_heap,
 	'heap_getnext() in a worker fails with a hint');

@@ -1,7 +1,7 @@
-# The memory of a parallel worker: its local buffers, temp_parallel.worker_temp_buffers,
-# and at most 5 MB besides, whatever temp_buffers the session has. A worker whose
-# pool had the session's size would take 10 MB for the headers of 1 GB alone, at
-# every launch.
+# A parallel worker's memory: local buffers of
+# temp_parallel.worker_temp_buffers, and at most 5 MB besides, whatever the
+# session's temp_buffers is. If the worker's pool had the session's size, 1 GB
+# of buffers would take 10 MB for their headers alone, at each launch.
 
 use strict;
 use warnings;
@@ -24,7 +24,7 @@ max_parallel_workers = 8
 });
 $node->start;
 
-# What the process that runs it has to itself, in kB.
+# The private memory of the process that calls it, in kB.
 $node->safe_psql('postgres', q{
 	CREATE FUNCTION private_kb() RETURNS int LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
 		SELECT sum(m[1]::int)::int
@@ -32,7 +32,7 @@ $node->safe_psql('postgres', q{
 	$$;
 });
 
-# Only workers run these, and each asks at every 1000th row.
+# Only workers scan the table, and each calls the function at every 1000th row.
 my $setup = q{
 	SET parallel_leader_participation = off;
 	SET max_parallel_workers_per_gather = 2;

@@ -1,8 +1,8 @@
-# Compiles C code that a test needs beside the installed module, outside the
-# tree and without installing it.
+# Builds a module that a test needs, in a temporary directory and without
+# installing it.
 #
-# BUILD_PG_CONFIG in the environment names the pg_config to build with, where
-# that is not the one of the server under test.
+# BUILD_PG_CONFIG in the environment is the pg_config to build with, if it is
+# not that of the server under test.
 
 package Build;
 
@@ -14,19 +14,20 @@ use PostgreSQL::Test::Utils;
 
 our @EXPORT_OK = qw(build);
 
-# build(NAME, FILES, VARIABLES...): copy FILES into a directory of their own,
-# make there, and return the path of the library NAME. Dies when that fails.
+# build(NAME, FILES, VARIABLES...) - copy FILES to a temporary directory, run
+# make there with VARIABLES, and return the path of the library NAME. Dies if
+# make fails.
 sub build
 {
 	my ($name, $files, @variables) = @_;
 	my $dir = PostgreSQL::Test::Utils::tempdir();
 	my $output;
 
-	# what the make that runs this test was told is not meant for this one
+	# not with the variables of the make that runs this test
 	local @ENV{qw(MAKEFLAGS MAKEOVERRIDES MFLAGS)};
 	delete @ENV{qw(MAKEFLAGS MAKEOVERRIDES MFLAGS)};
 
-	# with their times, so that object files among them are used
+	# with their modification times, so that object files among them are used
 	system('cp', '-p', @$files, $dir) == 0 or die "could not copy files";
 	run_log(
 		[

@@ -1,6 +1,6 @@
-# Storage of temporary tables that fails when a test says so. io_fault.c makes
-# the system calls fail; it is compiled here, with the compiler that the server
-# was built with, and preloaded into the server that with_io_fault() starts.
+# Injects I/O errors on the files of temporary tables. io_fault.c makes the
+# system calls fail; it is compiled here, with the compiler that the server was
+# built with, and preloaded into the server that with_io_fault() starts.
 
 package IoFault;
 
@@ -18,7 +18,7 @@ our @EXPORT = qw(with_io_fault fail_io mend_io io_calls file_of);
 my $order;
 my $serial = 0;
 
-# with_io_fault(SUB) - what SUB returns, which starts the server.
+# with_io_fault(SUB) - call SUB, which starts the server, and return its result.
 sub with_io_fault
 {
 	my ($start) = @_;
@@ -30,13 +30,14 @@ sub with_io_fault
 		dirname(__FILE__) . '/io_fault.c', '-ldl');
 
 	$order = "$dir/order";
-	# behind what is there already: a sanitizer wants to be the first
+	# at the end: a sanitizer must be the first
 	local $ENV{LD_PRELOAD} = join(' ', grep { defined } $ENV{LD_PRELOAD}, $library);
 	local $ENV{IO_FAULT} = $order;
 	return $start->();
 }
 
-# fail_io(CALL, HOW, ERRNO, SKIP, TIMES, FILE) - from now on; see io_fault.c.
+# fail_io(CALL, HOW, ERRNO, SKIP, TIMES, FILE) - inject errors, as io_fault.c
+# describes, until mend_io().
 sub fail_io
 {
 	my @fault = @_;
@@ -54,8 +55,8 @@ sub mend_io
 	return;
 }
 
-# The calls since fail_io(): a number for each number of bytes transferred, -1
-# for those that failed.
+# The calls since fail_io(): a hash from the number of bytes transferred, or -1
+# for an error, to the number of calls.
 sub io_calls
 {
 	my %calls;
@@ -67,7 +68,7 @@ sub io_calls
 	return %calls;
 }
 
-# What FILE is for a relation (an SQL expression) of session $s.
+# The argument FILE of fail_io() for a relation (an SQL expression) of session $s.
 sub file_of
 {
 	my ($s, $relation) = @_;

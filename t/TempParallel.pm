@@ -1,9 +1,9 @@
-# What the tests of faults share: a server, sessions that can be left running
-# while something happens to them, a temporary table t with a permanent twin p
-# of the same history, and what must hold after a fault.
+# Functions for the tests that inject faults: a server, sessions whose statements
+# run in the background, a temporary table t and a permanent table p with the same
+# contents, and checks of the session's state after a fault.
 #
-# A test that wants random moments takes them from rand(), whose seed is fixed,
-# printed, and FAULT_SEED in the environment if that is set.
+# Tests take random times from rand(). Its seed is fixed, or FAULT_SEED in the
+# environment, and printed.
 
 package TempParallel;
 
@@ -20,7 +20,7 @@ use Time::HiRes qw(time usleep);
 our @EXPORT = qw(fault_server fault_session seed_moments make_tables change
   sound nothing_left log_is_clean $from_core);
 
-# Every plan that can be parallel is, and a flush costs nothing.
+# With these, every plan that can be parallel is.
 our $settings = q{
 SET max_parallel_workers_per_gather = 2;
 SET min_parallel_table_scan_size = 0;
@@ -43,8 +43,8 @@ sub seed_moments
 	return;
 }
 
-# A server with checksums that restarts after a crash, the extension, and the
-# functions that the checks below call.
+# A server with checksums that restarts after a crash, with the extension and the
+# functions that are used below.
 sub fault_server
 {
 	my ($name, $conf) = @_;
@@ -64,22 +64,22 @@ log_line_prefix = '%m [%p] %b '
 	$node->safe_psql('postgres', q{
 CREATE EXTENSION temp_parallel;
 
--- run a command for both tables: @ stands for the table
+-- Runs a command for both tables; @ stands for the table.
 CREATE FUNCTION on_both(command text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	EXECUTE replace(command, '@', 't');
 	EXECUTE replace(command, '@', 'p');
 END $$;
 
--- all of a table, TOASTed values included
+-- A digest of a table's rows, with TOASTed values.
 CREATE FUNCTION digest(tab regclass, OUT digest text) LANGUAGE plpgsql AS $$
 BEGIN
 	EXECUTE format('SELECT count(*) || '':'' || sum(hashtextextended(x::text, 0)) FROM %s x', tab)
 	   INTO digest;
 END $$;
 
--- pages that a serial scan of t makes dirty: those that it evicts, and those that
--- are dirty at its end (none is before)
+-- The number of pages that a serial scan of t dirties: those that it evicts,
+-- and those that are dirty at its end (none is before).
 CREATE FUNCTION pages_hinted() RETURNS bigint LANGUAGE plpgsql
 SET temp_parallel.enabled = off AS $$
 DECLARE
@@ -89,7 +89,8 @@ BEGIN
 	RETURN (plan -> 0 -> 'Plan' ->> 'Local Written Blocks')::bigint + pg_dirty_local_buffers();
 END $$;
 
--- t by its index and by sequential scan, in these modes of the module, against p
+-- Compares t with p, by index scans and, with the extension off or on,
+-- sequential scans.
 CREATE FUNCTION same_data(modes text[] DEFAULT '{off,on}') RETURNS text LANGUAGE plpgsql
 SET temp_parallel.enabled = off AS $$
 DECLARE
@@ -112,7 +113,7 @@ BEGIN
 	RETURN 'same';
 END $$;
 
--- what is in the files of the server that only a session's life can justify
+-- The server's files that exist only as long as a session.
 CREATE FUNCTION session_files() RETURNS SETOF text LANGUAGE sql AS $$
 	SELECT d || f
 	  FROM (SELECT 'base/' || oid || '/' FROM pg_database) AS db (d), pg_ls_dir(d) f
@@ -128,8 +129,8 @@ $$;
 # Sessions
 # ----------
 
-# fault_session($node, $pool) - a session of its own, whose temp_buffers is
-# $pool, or the server's default.
+# fault_session($node, $pool) - a new session with temp_buffers = $pool, or the
+# default.
 sub fault_session
 {
 	my ($node, $pool) = @_;
@@ -153,7 +154,7 @@ sub fault_session
 
 sub pid { return $_[0]->{pid}; }
 
-# begin(SQL) - hand it to the server, and do not wait.
+# begin(SQL) - start it without waiting for its end.
 sub begin
 {
 	my ($self, $sql) = @_;
@@ -166,8 +167,8 @@ sub begin
 	return;
 }
 
-# end() - wait until that has ended, by itself or with the session. Returns what
-# it has said on stdout and on stderr.
+# end() - wait until it has ended, or the session has. Returns what was written to
+# stdout and stderr.
 sub end
 {
 	my ($self) = @_;
@@ -213,9 +214,9 @@ sub quit
 # The tables
 # ----------
 
-# t and p: 5000 rows, some 200 pages, twice the smallest pool; wide values out
-# of line; two indexes. And pusher, 1000 pages, which fills a small pool by being
-# read.
+# t and p have 5000 rows on some 200 pages, twice the smallest pool; TOASTed
+# values; two indexes. pusher has 1000 pages, so that reading it evicts all
+# other pages of a small pool.
 sub make_tables
 {
 	my ($s) = @_;
@@ -233,7 +234,7 @@ CREATE TEMP TABLE pusher AS SELECT g, repeat('y', 1000) FROM generate_series(1, 
 ANALYZE t;
 ANALYZE p;
 SELECT count(*) FROM t WHERE big IS NULL OR length(big) > 0;
--- serially: a parallel read would drop the hints
+-- a parallel query would not keep the hint bits
 SET temp_parallel.enabled = off;
 SELECT count(*) FROM pusher;
 RESET temp_parallel.enabled;
@@ -242,8 +243,8 @@ SELECT pg_flush_local_buffers();
 	return;
 }
 
-# The $n-th change of both tables: rows all over them are updated, deleted and
-# inserted, and wide values written anew.
+# The $n-th change of both tables: updates, deletes and inserts rows all over
+# them, and updates TOASTed values.
 sub change
 {
 	my ($s, $n) = @_;
@@ -258,18 +259,17 @@ SELECT on_both('UPDATE \@ SET big = reverse(big) WHERE id % 700 = 100 * ($n % 7)
 	return;
 }
 
-# What must hold after a fault that the session has survived. Quiet unless
-# something does not; returns whether all does. $brief leaves out what writes to
-# the table.
-#  - its data are all there
-#  - changes that come later are there after their pages have been evicted
-#  - reads keep their hints again: a scan that finds unhinted rows makes pages
-#    dirty, as it would not in the read-only phase
-#  - heap's own access method is back, of the table and of its TOAST table: an
-#    index build refuses any other. REINDEX and not CREATE INDEX, since that one
-#    would rebuild the table's descriptor first; and before any parallel read,
-#    which would put it back in its own time
-#  - no pin and no worker is left over
+# Checks the session after a fault that it has survived. Returns whether
+# everything is right, and prints what is not. $brief leaves out the checks that
+# write to the table.
+#  - no row of the table is missing or wrong
+#  - later changes are still there when their pages have been evicted
+#  - the read-only phase has ended: a scan that sets hint bits dirties pages
+#  - the descriptors of the table and its TOAST table have heap's own access
+#    method again: an index build fails with any other one. This takes REINDEX,
+#    since CREATE INDEX would rebuild the descriptor first, and comes before any
+#    parallel query, which would restore the access method at its end
+#  - no pins and no workers remain
 sub sound
 {
 	my ($s, $n, $brief) = @_;
@@ -315,11 +315,11 @@ sub report
 	return !@wrong;
 }
 
-# What workers of any query say whose leader has gone on without them.
+# Errors of workers whose leader has already failed, as with any parallel query.
 our $from_core = qr/could not (attach to dynamic shared area|map dynamic shared memory segment|attach to a SharedFileSet)/;
 
-# Once all sessions of the test but $bystander, which has no tables, have ended:
-# none of their files is there.
+# When all sessions of the test except $bystander, which has no tables, have
+# ended, none of their files exists.
 sub nothing_left
 {
 	my ($node, $name, $bystander) = @_;
@@ -332,7 +332,7 @@ SELECT count(*) = 0 FROM pg_stat_activity
 	return is($node->safe_psql('postgres', 'SELECT * FROM session_files()'), '', "$name: no file is left");
 }
 
-# The server's log has nothing but what the test has caused: lines that match
+# The server's log has no messages about problems except lines that match
 # $allowed.
 sub log_is_clean
 {

@@ -1,28 +1,27 @@
 /*-------------------------------------------------------------------------
  *
  * io_fault.c
- *	  Makes reads or writes of temporary tables' files fail or take two steps, for
+ *	  Makes reads or writes of temporary tables' files fail, or take two steps, for
  *	  the tests.
  *
- * A library to preload into a server (LD_PRELOAD).  The calls by which the
- * server reads and writes relations pass through here.  They do what they
- * always do unless the file that the environment variable IO_FAULT names is
- * there, with one line in it:
+ * A library to preload into a server (LD_PRELOAD), which replaces the calls by
+ * which the server reads and writes relations.  They do what they always do
+ * unless the file named by the environment variable IO_FAULT exists, with one
+ * line in it:
  *
  *		SERIAL CALL HOW ERRNO SKIP TIMES FILE
  *
- * Of the calls of kind CALL (read or write) on files whose path contains FILE,
- * and whose name begins with t and a digit as those of temporary relations do,
- * the first SKIP of each process succeed.  The TIMES that follow fail with
- * ERRNO; but the first of them transfers half a page if HOW is "short", and
- * nothing, as at the end of a file, if HOW is "end".  If HOW is "torn", all of
- * them succeed, after a while in which only the first half of the first page has
- * been transferred: no storage promises that others see a page change at once.
- * SERIAL, of the test's choice, tells one order from the next: a new one starts
- * the count again.
+ * This is about calls of kind CALL (read or write) on files whose path contains
+ * FILE, and whose name begins with t and a digit as those of temporary relations
+ * do.  The first SKIP of them in each process succeed.  The next TIMES fail with
+ * ERRNO, except that the first of these transfers half a page if HOW is "short",
+ * and nothing, as at the end of a file, if HOW is "end".  If HOW is "torn", all
+ * of them succeed, after 0.1 ms in which only the first half of the first page
+ * has been transferred: a write is not atomic for other readers.  SERIAL is
+ * chosen by the test; a new one makes each process count again from zero.
  *
- * All calls that fall under the order are written to the file IO_FAULT.log,
- * one a line: process, kind, and the bytes transferred or -1.
+ * These calls are logged to the file IO_FAULT.log, one per line: process, kind,
+ * and the bytes transferred or -1.
  *
  *-------------------------------------------------------------------------
  */
@@ -44,7 +43,7 @@
 
 typedef enum Outcome
 {
-	PASS_UNSEEN,				/* no order, or not for this call */
+	PASS_UNSEEN,				/* not for this call */
 	PASS,
 	FAIL,
 	SHORT,
@@ -73,7 +72,7 @@ concerns(int fd, const char *part)
 		strstr(path, part) != NULL;
 }
 
-/* What is to happen to a call of this kind?  Sets *error for FAIL. */
+/* What should happen to a call of this kind?  Sets *error for FAIL. */
 static Outcome
 outcome(const char *kind, int fd, int *error)
 {
@@ -139,13 +138,13 @@ note(const char *kind, ssize_t transferred)
 	close(log);
 }
 
-/* The call itself, by the C library's function of that name. */
+/* Make the call, by the C library's function of that name. */
 static ssize_t
 transfer(const char *function, const char *kind, int fd,
 		 const struct iovec *iov, int iovcnt, off_t offset)
 {
 	transfer_fn real = (transfer_fn) dlsym(RTLD_NEXT, function);
-	struct iovec half = {iov[0].iov_base, HALF_PAGE};	/* iov may be of many */
+	struct iovec half = {iov[0].iov_base, HALF_PAGE};	/* iov may be longer */
 	int			error = 0;
 	Outcome		what = outcome(kind, fd, &error);
 	const struct timespec while_torn = {0, 100 * 1000};

@@ -1,4 +1,4 @@
 """The server's own regression tests as an oracle: see bench/oracle.
 
-Python's standard library and psql are all it needs.
+Requires only Python's standard library and psql.
 """

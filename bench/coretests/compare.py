@@ -1,4 +1,4 @@
-"""python3 -m coretests.compare MODE...: the answers of each mode against those of "off"."""
+"""python3 -m coretests.compare MODE...: compares the answers of each mode with those of "off"."""
 
 import argparse
 import collections
@@ -15,7 +15,7 @@ OPEN_ANSWERS = os.path.join(os.path.dirname(__file__), "open_answers.txt")
 
 
 def load_open_answers():
-    """By test: what may differ, and the part of the statement."""
+    """By test: what may differ, and a part of the statement."""
     out = collections.defaultdict(list)
     with open(OPEN_ANSWERS, encoding="utf-8") as f:
         for line in f:
@@ -28,14 +28,14 @@ def load_open_answers():
 
 
 def items(text):
-    """Rows, headers and messages of an answer, in their order."""
-    # Which process raised an error is no part of it, nor is the session's number.
+    """Rows, headers and messages of an answer, in order."""
+    # Without the process that raised an error, and the number of the temporary schema.
     text = re.sub(r"^(CONTEXT:  )?parallel worker\n", "", text, flags=re.M)
     text = re.sub(r"\bpg_temp_\d+", "pg_temp", text)
     pieces = text.split(RECORD)
     out = []
     for number, piece in enumerate(pieces):
-        # Before the first row and after the last one are messages.
+        # Messages come before the first row and after the last one.
         if number in (0, len(pieces) - 1):
             out += piece.strip("\n").split("\n")
         else:
@@ -44,7 +44,7 @@ def items(text):
 
 
 def key_columns(statement, answer):
-    """The columns that the query orders by; None if they are not all in the answer."""
+    """The columns that the query orders by; None if the answer does not have all of them."""
     header = next((item.split(FIELD) for item in answer if FIELD in item), answer[:1])
     names = [name.lower() for name in header]
     columns = []
@@ -60,7 +60,7 @@ def key_columns(statement, answer):
 
 
 def same_order(statement, one, other):
-    """Are the same rows in the same order, but for those with equal keys?"""
+    """Are the rows in the same order, except for rows with equal keys?"""
     if statement.ordered is None:
         return True
     columns = key_columns(statement, one)
@@ -74,7 +74,7 @@ def same_order(statement, one, other):
 
 
 def judge(statement, off, on, open_answers):
-    """The kind of agreement of two answers."""
+    """How two answers agree: "same", "plan", "open" or "mismatch"."""
     if off[1] != on[1]:
         return "mismatch"
     if statement.explains:
@@ -100,20 +100,20 @@ def show(kind, test, mode, statement, off, on):
 
 
 def load(options, mode, test):
-    """The answers of a test, by the statement's number, and whether it came to its end."""
+    """The statements of a test, their answers by number, and whether the session ended normally."""
     with open(f"{options.out}/{mode}/{test}.json", encoding="utf-8") as f:
         found = json.load(f)
-    return {int(k): v for k, v in found["answers"].items()}, found["ended"]
+    return found["statements"], {int(k): v for k, v in found["answers"].items()}, found["ended"]
 
 
 def compare_test(options, mode, test, open_answers, counts):
-    (off, off_ended), (on, on_ended) = (load(options, m, test) for m in ("off", mode))
+    (statements, off, off_ended), (_, on, on_ended) = (load(options, m, test) for m in ("off", mode))
     counts["tests"] += 1
     if not (off_ended and on_ended):
-        print(f"----- {test}, {mode}: the session did not come to its end", flush=True)
+        print(f"----- {test}, {mode}: the session did not end normally", flush=True)
         counts["mismatch"] += 1
     flushes = workers = 0
-    for number, statement in enumerate(script.parse(run.read(options.directory, test))):
+    for number, statement in enumerate(script.Statement(text) for text in statements):
         a, b = off.get(number), on.get(number)
         if a is None and b is None:
             continue            # not run: after \quit, between \if and \endif
@@ -130,7 +130,7 @@ def compare_test(options, mode, test, open_answers, counts):
             counts["parallel"] += 1
             counts["parallel_plan"] += kind == "plan"
             counts["parallel_open"] += kind == "open"
-        # In an aborted transaction the counters cannot be asked.
+        # In an aborted transaction the counters cannot be queried.
         flushes, workers = max(flushes, b[2]), max(workers, b[3])
         if kind == "mismatch" or (kind == "open" and options.verbose):
             show(kind, test, mode, statement, a, b)
@@ -142,8 +142,8 @@ def main():
     parser = argparse.ArgumentParser(prog="coretests.compare")
     parser.add_argument("modes", nargs="+")
     parser.add_argument("--directory", required=True, help="src/test/regress of the sources")
-    parser.add_argument("--out", required=True, help="where the answers are")
-    parser.add_argument("--verbose", action="store_true", help="show open answers, too")
+    parser.add_argument("--out", required=True, help="directory of the answers")
+    parser.add_argument("--verbose", action="store_true", help="also show answers that are left open")
     parser.add_argument("--tests", nargs="*")
     options = parser.parse_args()
     open_answers = load_open_answers()

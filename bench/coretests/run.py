@@ -1,8 +1,8 @@
-"""python3 -m coretests.run MODE: every test in one session each, answers into files.
+"""python3 -m coretests.run MODE: runs each test in a session, and writes the answers to files.
 
-A session's tables are gone with it, and each has a database of its own, so that
-tests do not depend on each other. What a test finds when it begins is made by
-the scripts that core runs before it, in the same session and in the same way.
+A session's tables disappear with it, and each test has a database of its own, so that
+tests do not depend on each other. What a test expects to exist is created by the scripts
+that core runs before it, in the same session and in the same way.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import time
 
 from . import script
 
-# What core's schedule does before, where a script speaks of it.
+# The scripts that a test needs to be run before it, by the objects that it names.
 PROVIDERS = [
     ("create_index", r"\b(tenk1|tenk2|onek2?|bprime|fast_emp4000|road|[is]highway)\b"),
     ("create_misc", r"\b\w_star\b|\be_star\b|\btenk2\b|\bhobbies_r\b|\bequipment_r\b"),
@@ -31,9 +31,9 @@ TIMES = ["date", "time", "timetz", "timestamp", "timestamptz", "interval"]
 BEFORE = {"geometry": GEOMETRY, "horology": TIMES, "multirangetypes": ["rangetypes"],
           "portals_p2": ["create_index"]}
 
-# Tests that have nothing to compare, or cannot run like this.
+# Tests that have nothing to compare, or cannot be run in this way.
 LEFT_OUT = {
-    "test_setup": "before every test",
+    "test_setup": "run before every test",
     "infinite_recurse": "a stack overflow",
     "tablespace": "reconnects, moves files", "temp": "reconnects",
     "event_trigger_login": "reconnects",
@@ -52,7 +52,7 @@ LEFT_OUT = {
 # with its SQLSTATE after it, and the session's counters then.
 MARK = re.compile(rb"^@@(\d+) (\S+)\n|^@@stop\n|^@@flushed (\d+) (\d+)\n", re.M)
 
-# Parallel index builds are core's own affair: they are not for temporary tables.
+# Core never builds indexes on temporary tables in parallel.
 BOTH = {"max_parallel_maintenance_workers": "0", "extra_float_digits": "0",
         "intervalstyle": "postgres_verbose"}
 OFF = {"max_parallel_workers_per_gather": "0", "temp_parallel.enabled": "off"}
@@ -64,13 +64,13 @@ SMALL = {"temp_buffers": "100", "temp_parallel.worker_temp_buffers": "100"}
 FORCED = {"debug_parallel_query": "on", "parallel_leader_participation": "off"}
 MODES = {
     "off": OFF,
-    "shuffled": OFF,                    # and the rows that a test finds are in random order
+    "shuffled": OFF,                    # with the existing rows in random order
     "zero": ZERO,
     "small": {**ZERO, **SMALL},
-    "forced": {**ZERO, **FORCED},       # every plan that a worker may run, by workers alone
+    "forced": {**ZERO, **FORCED},       # every parallel-safe plan is run by workers alone
 }
 
-# Each table is emptied and filled again. What cannot be is as it was.
+# Empty and refill each table. Tables where this fails stay as they are.
 SHUFFLE = """DO $$ DECLARE t regclass; BEGIN
 FOR t IN SELECT oid FROM pg_class WHERE relnamespace = pg_my_temp_schema() AND relkind = 'r' LOOP
     BEGIN
@@ -98,7 +98,7 @@ def read(directory, test):
 
 
 def before(directory, test, text):
-    """The scripts to run first, in core's order."""
+    """The scripts to run first, in the order of core's schedule."""
     if test in BEFORE:
         wanted = set(BEFORE[test])
     else:
@@ -109,24 +109,24 @@ def before(directory, test, text):
     return ["test_setup"] + [name for name in schedule(directory) if name in wanted]
 
 
-def session_input(directory, test, mode):
-    """What psql is fed."""
-    text = read(directory, test)
-    # Only what changes something, alone: what is compared begins after it.
+def session_input(options, test, statements):
+    """The input of psql."""
+    directory = options.directory
+    # First the statements that change something, without comparing them.
     lines = ["SET temp_parallel.enabled = off;"]
-    for name in before(directory, test, text):
-        lines += [s.text for s in script.parse(read(directory, name))
+    for name in before(directory, test, read(directory, test)):
+        lines += [s.text for s in script.parse(options.psql, read(directory, name))
                   if not s.explains and (not s.is_query() or re.search(r"\\g|\bINTO\b", s.bare, re.I))]
     lines += ["\n\\o", "RESET ALL;", "RESET SESSION AUTHORIZATION;",
-              # Roles of the test's may use this session's tables, as far as it says.
+              # So that the test's roles may use this session's tables, as it grants.
               "DO $$ BEGIN EXECUTE format('GRANT ALL ON SCHEMA %s TO PUBLIC',"
               " pg_my_temp_schema()::regnamespace); END $$;",
-              SHUFFLE if mode == "shuffled" else "",
+              SHUFFLE if options.mode == "shuffled" else "",
               "\\echo @@stop"]
     counters = ("SELECT flushes AS oracle_flushes, workers_launched AS oracle_workers"
                 " FROM public.temp_parallel_stats() \\gset")
     lines += ["\\set oracle_flushes 0", "\\set oracle_workers 0"]
-    for number, statement in enumerate(script.parse(text)):
+    for number, statement in enumerate(statements):
         lines.append(f"\\echo @@{number} -")
         lines.append(statement.text.strip("\n"))
         lines += ["\\echo @@stop", f"\\echo @@{number} :SQLSTATE", counters,
@@ -135,7 +135,7 @@ def session_input(directory, test, mode):
 
 
 def answers(output):
-    """Of each statement: text, SQLSTATE, flushes and workers until then."""
+    """For each statement: output, SQLSTATE, flushes and workers so far."""
     out, number, position = {}, None, 0
     for match in MARK.finditer(output):
         text = output[position:match.start()]
@@ -143,7 +143,7 @@ def answers(output):
         if match.group(2) == b"-":
             number = int(match.group(1))
         elif number is None:
-            continue            # of what was skipped the end may be seen
+            continue            # the end of a statement that was skipped
         elif match.group(1):
             out[number][1] = match.group(2).decode()
         elif match.group(3):
@@ -167,10 +167,11 @@ def run_test(options, test):
         PGOPTIONS=" ".join(f"-c {name}={value}" for name, value in settings.items()),
         PG_ABS_SRCDIR=options.directory, PG_ABS_BUILDDIR=options.scratch,
         PG_LIBDIR=options.libdir, PG_DLSUFFIX=".so")
+    statements = script.parse(options.psql, read(options.directory, test))
     try:
         done = subprocess.run(
             psql + ["-A", "-R", "\x1e", "-F", "\x1f", "-P", "null=\\N"], env=environment,
-            input=session_input(options.directory, test, options.mode).encode("utf-8", "surrogateescape"),
+            input=session_input(options, test, statements).encode("utf-8", "surrogateescape"),
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=options.timeout, check=False)
         output, ended = done.stdout, done.returncode in (0, 3)
     except subprocess.TimeoutExpired as timeout:
@@ -181,7 +182,7 @@ def run_test(options, test):
         f.write(output)
     found = answers(output)
     with open(f"{options.out}/{options.mode}/{test}.json", "w", encoding="utf-8") as f:
-        json.dump({"ended": ended, "answers": found}, f)
+        json.dump({"ended": ended, "statements": [s.text for s in statements], "answers": found}, f)
     return ended, found
 
 
@@ -192,8 +193,8 @@ def main():
     parser.add_argument("--psql", default="psql")
     parser.add_argument("--major", type=int, required=True, help="version of the server")
     parser.add_argument("--directory", required=True, help="src/test/regress of the sources")
-    parser.add_argument("--libdir", required=True, help="where its C functions are")
-    parser.add_argument("--scratch", required=True, help="where the server may write results")
+    parser.add_argument("--libdir", required=True, help="directory of their C functions")
+    parser.add_argument("--scratch", required=True, help="directory where the server may write")
     parser.add_argument("--out", required=True)
     parser.add_argument("--timeout", type=int, default=900, help="seconds for a test")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""python3 -m fuzzer: episodes until the time or the queries are used up."""
+"""python3 -m fuzzer: runs episodes until the time or the number of queries is reached."""
 
 import argparse
 import os
@@ -10,7 +10,7 @@ import time
 from . import calls, episode, reduce
 from .session import Session, SessionLost
 
-# What has no business in a server's log. Errors are judged by the comparison.
+# What must not be in a server's log. The comparison judges errors.
 SUSPECT = re.compile(
     r"TRAP:|PANIC:|FATAL:  (?!terminating|the database|connection|sorry)|was terminated by signal"
     r"|WARNING:|could not (open|read|write|seek|fsync|extend)|invalid page|page verification"
@@ -21,20 +21,20 @@ HARMLESS = re.compile(r"terminating connection because of crash|there is (no|alr
 def arguments():
     parser = argparse.ArgumentParser(prog="fuzzer")
     parser.add_argument("--seed", default=str(int(time.time())))
-    parser.add_argument("--episode", type=int, help="only this one")
-    parser.add_argument("--first", type=int, default=1, help="episode to begin with")
+    parser.add_argument("--episode", type=int, help="only this episode")
+    parser.add_argument("--first", type=int, default=1, help="episode to start with")
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--queries", type=int)
     parser.add_argument("--psql", default="psql")
     parser.add_argument("--database", default="postgres")
     parser.add_argument("--log", help="the server's log")
-    parser.add_argument("--out", default=".", help="directory for scripts of failures")
+    parser.add_argument("--out", default=".", help="directory for the scripts of failures")
     parser.add_argument("--timeout", type=int, default=20, help="seconds for a statement")
-    parser.add_argument("--reduce", type=float, default=120, help="seconds to shorten a failure's script")
-    parser.add_argument("--failures", type=int, default=1, help="end after so many")
+    parser.add_argument("--reduce", type=float, default=120, help="seconds for shortening a failure's script")
+    parser.add_argument("--failures", type=int, default=1, help="stop after so many")
     parser.add_argument("--strict", action="store_true",
                         help="a timeout, or a pool that is too small, is a failure")
-    parser.add_argument("--progress", type=float, default=60, help="seconds between lines")
+    parser.add_argument("--progress", type=float, default=60, help="seconds between lines of progress")
     options = parser.parse_args()
     if options.seconds is None and options.queries is None and options.episode is None:
         options.seconds = 60
@@ -42,14 +42,14 @@ def arguments():
 
 
 class Log:
-    """What the server has written since it was last asked."""
+    """The server's log, read from where the last call stopped."""
 
     def __init__(self, path):
         self.path = path
         self.position = os.path.getsize(path) if path else 0
 
     def suspects(self, gone=()):
-        """Lines that should not be there; gone: files that may be missed."""
+        """New lines that should not be there; gone: files that may be missing."""
         if not self.path:
             return []
         with open(self.path, encoding="utf-8", errors="replace") as f:
@@ -66,14 +66,14 @@ def connect(options):
 
 
 def wait_for_server(options):
-    """After a crash the server needs a moment."""
+    """Wait for crash recovery."""
     for _ in range(60):
         try:
             connect(options).close()
             return
         except SessionLost:
             time.sleep(1)
-    raise SystemExit("the server does not come back")
+    raise SystemExit("the server does not come up again")
 
 
 def prepare(options):
@@ -89,7 +89,7 @@ def prepare(options):
                           " WHERE spcname = 'fuzz_ts' AND extname = 'temp_parallel'")
     session.close()
     if outcome.rows != ["1"]:
-        raise SystemExit("could not make the tablespace fuzz_ts and the extension")
+        raise SystemExit("could not create the tablespace fuzz_ts and the extension")
 
 
 def report(counts, started):
@@ -110,7 +110,7 @@ def report(counts, started):
 
 
 def failed(options, number, done, failure, suspects):
-    """Print a failure, and write the script that shows it again."""
+    """Print a failure, and write a script that reproduces it."""
     what = " ".join([str(failure)] + suspects[:5])
     replay = f"--seed {options.seed} --episode {number}"
     print(f"FAILURE, {replay}, after {done} queries: {what}", flush=True)
@@ -126,7 +126,7 @@ def failed(options, number, done, failure, suspects):
             short, symptom = reduce.reduce(options, script, queries, options.reduce)
             wait_for_server(options)
             head.append(f"symptom: {symptom}; {len(short)} of {len(script)} statements left"
-                        if symptom else "did not show again when replayed")
+                        if symptom else "not reproduced by a replay")
             reduce.write(path, head, short, queries)
     print(f"script: {path}", flush=True)
 

@@ -1,7 +1,7 @@
-"""Functions that read tables behind the planner's back.
+"""Functions that read tables which are not in the query's plan.
 
-Some run in workers although they must not: they are marked PARALLEL SAFE and are
-not. Others run in the leader while workers read the same table. Off, they give an
+Some run in workers although they must not: they are wrongly marked PARALLEL SAFE.
+Others run in the leader while workers read the same table. When off, they give an
 answer; with parallel query they give the same one or an error of REFUSED, which is
 counted.
 """
@@ -9,10 +9,10 @@ counted.
 from . import history
 from .queries import Query
 
-# What a server with the extension says instead of an answer.
+# Errors that the extension may cause instead of an answer.
 REFUSED = (
     ("25000", "cannot access temporary tables during a parallel operation"
-              # a volatile function's own statement, where the outer one writes
+              # a volatile function's own statement, within a statement that writes
               "|cannot start commands during a parallel operation"),
     ("0A000", "only heap AM is supported|cannot access temporary (tables|indexes) of other sessions"),
 )
@@ -22,7 +22,7 @@ FUNCTIONS = [
     " $$ DECLARE s text; BEGIN EXECUTE q INTO s; RETURN s; END $$",
     "CREATE FUNCTION fz.leader(q text, i int) RETURNS text LANGUAGE plpgsql PARALLEL RESTRICTED AS"
     " $$ DECLARE s text; BEGIN EXECUTE q INTO s; RETURN s; END $$",
-    # How many rows there are, found in other ways than by a statement's own.
+    # The number of rows, found in other ways than by an SQL statement.
     "CREATE FUNCTION fz.copied(q text, i int) RETURNS text LANGUAGE plpgsql PARALLEL SAFE AS $$ DECLARE n bigint;"
     " BEGIN EXECUTE 'COPY ' || q || ' TO ''/dev/null'''; GET DIAGNOSTICS n = ROW_COUNT; RETURN n; END $$",
     "CREATE FUNCTION fz.explained(q text, i int) RETURNS text LANGUAGE plpgsql PARALLEL SAFE AS $$ DECLARE s text;"
@@ -33,8 +33,8 @@ FUNCTIONS = [
     " CLOSE c; RETURN n; END $$",
 ]
 
-# From contrib: extension, a query over a table {t} or a btree index {i} with one
-# row and column, which depends on nothing that a reader may change.
+# From contrib: extension, and a query over a table {t} or a btree index {i} that gives
+# one row with one column, which does not depend on anything that a reader may change.
 CONTRIB = [
     ("pgstattuple", "SELECT tuple_count + table_len FROM pgstattuple('{t}')"),
     ("pgstattuple", "SELECT 1000 * tree_level + leaf_pages + internal_pages FROM pgstatindex('{i}')"),
@@ -52,7 +52,7 @@ CONTRIB = [
 ]
 EXTENSIONS = sorted({extension for extension, _ in CONTRIB})
 
-# The same, called directly. All of them are marked PARALLEL SAFE.
+# Direct calls of such functions. All of them are marked PARALLEL SAFE.
 DIRECT = [
     ("pgstattuple", "(pgstattuple('{t}')).tuple_count"),
     ("pgstattuple", "(pgstatindex('{i}')).leaf_pages"),
@@ -69,29 +69,30 @@ class Calls:
         self.tables = tables
         self.sources = sources
         self.isolation = isolation
-        self.contrib = contrib      # what the server has of EXTENSIONS
+        self.contrib = contrib      # those of EXTENSIONS that the server has
 
     def target(self, table):
-        """{t} and {i}: a table with rows, and a btree index of it or None."""
+        """{t} and {i}: a table with rows, and a btree index on it or None."""
         rng = self.rng
         indexes = [i.name for i in table.indexes
                    if i.method == "btree" and table.kind in ("plain", "inherit", "permanent")]
         return rng.choice(table.members), rng.choice(indexes) if indexes else None
 
     def contribs(self, menu, i):
-        """What the server has of menu for i; those that look at rows more often."""
+        """The entries of menu that the server has and that i allows; those that look at rows
+        several times."""
         return [text for extension, text in menu
                 if extension in self.contrib and (i or "{i}" not in text)
                 for _ in range(4 if "tuple_count" in text else 1)]
 
     def query(self, kind, sql):
-        # Stock's own workers refuse these, too.
+        # Workers without the extension refuse these, too.
         settings = {"parallel_leader_participation": "off"} if self.rng.random() < 0.75 else {}
         return Query(sql, may_fail=True, kind=kind, tolerated=REFUSED, settings=settings,
                      off={"max_parallel_workers_per_gather": "0"})
 
     def mislabelled(self):
-        """In a worker, over a table that the query has or another one."""
+        """A call in a worker, for a table of the query or another one."""
         rng = self.rng
         table = rng.choice(self.tables)
         read = rng.choice([table] + self.tables * 2 + self.sources)
@@ -116,13 +117,13 @@ class Calls:
             f"SELECT count(*) AS x1 FROM {name} r WHERE {some} AND hashtext(({call})::text) % 5 <> 0",
             f"SELECT count(*) AS x1, sum(hashtext(({call})::text)) AS x2 FROM {name} r WHERE {some}",
             f"SELECT r.id AS x1, ({call})::text AS x2 FROM {name} r WHERE {some}"]))
-        # Something that is in no file yet.
+        # So that there are dirty pages.
         if rng.random() < 0.7 and read.next_id < 2000 and (read.on_commit != "DELETE ROWS" or self.isolation):
             query.before = rng.choice([history.insert, history.insert, history.touch, history.update])(rng, read)
         return query
 
     def in_leader(self):
-        """In the leader, while workers read the same table."""
+        """A call in the leader, while workers read the same table."""
         rng = self.rng
         table = rng.choice(self.tables)
         t, i = self.target(table)

@@ -1,15 +1,15 @@
-"""An episode: one session, its tables, their histories, and queries.
+"""An episode: a session, its tables, their histories, and queries.
 
-All that it does follows from its seed. A failure is raised as Failure, with
-the statements that lead to it.
+Everything it does follows from its seed. A failure is raised as Failure, with the
+statements that led to it.
 """
 
 import copy
 import random
-import re
+from dataclasses import dataclass, field
 
-from . import calls, history, schema, settings, values
-from .queries import Generator
+from . import answers, calls, forms, history, schema, settings, values
+from .queries import Generator, Query
 from .session import SEPARATOR, Session, SessionLost, TooSlow
 
 # Run once per database.
@@ -17,7 +17,7 @@ PREPARE = [
     "SET allow_in_place_tablespaces = on",
     "CREATE TABLESPACE fuzz_ts LOCATION ''",
     "CREATE EXTENSION IF NOT EXISTS temp_parallel",
-    # For queries under row-level security, which a superuser does not see.
+    # For queries under row-level security, which does not apply to a superuser.
     "CREATE ROLE fuzz_reader",
     "GRANT CREATE ON TABLESPACE fuzz_ts TO fuzz_reader",
     "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO fuzz_reader",
@@ -30,12 +30,12 @@ FUNCTIONS = [
     " EXECUTE 'SELECT q::text FROM (' || q || ') q'; END $$",
     "CREATE FUNCTION fz.loop(q text) RETURNS SETOF text LANGUAGE plpgsql AS $$ DECLARE r record;"
     " BEGIN FOR r IN EXECUTE q LOOP RETURN NEXT r::text; END LOOP; END $$",
-    # A plan that runs without workers, with parallel ones in the middle of it.
+    # A plan that runs without workers, and parallel ones while it runs.
     "CREATE FUNCTION fz.nested(q text, q2 text) RETURNS SETOF text LANGUAGE plpgsql AS $$ DECLARE"
     " r record; n int := 0; s text; BEGIN FOR r IN EXECUTE q LOOP n := n + 1; RETURN NEXT r::text;"
     " IF n < 400 AND n % 80 = 1 THEN EXECUTE 'SELECT sum(hashtext(q::text)) FROM (' || q2 || ') q'"
     " INTO s; RETURN NEXT s; END IF; END LOOP; END $$",
-    # The end of a phase by an error that is caught.
+    # A read-only phase that ends with an error, which is caught.
     "CREATE FUNCTION fz.caught(q text) RETURNS text LANGUAGE plpgsql AS $$ DECLARE s text; BEGIN"
     " BEGIN EXECUTE q INTO s; EXCEPTION WHEN division_by_zero THEN s := 'caught'; END; EXECUTE q"
     " INTO s; RETURN s; EXCEPTION WHEN division_by_zero THEN RETURN 'caught'; END $$",
@@ -43,7 +43,7 @@ FUNCTIONS = [
     " RESTRICTED AS $$ DECLARE n bigint; BEGIN EXECUTE format('SELECT sum(id) FROM %I WHERE"
     " part = $1 AND id < 700', t) INTO n USING p; RETURN n::text; END $$",
 ] + calls.FUNCTIONS + values.TYPES
-# The session's own value, which a worker must be able to set as well.
+# With the session's own value, which a worker must be able to set as well.
 POOL_FUNCTIONS = [
     "CREATE FUNCTION fz.pool(i int) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE SET temp_buffers = {pool}"
     " AS $$ BEGIN RETURN current_setting('temp_buffers'); END $$",
@@ -51,14 +51,14 @@ POOL_FUNCTIONS = [
     " AS 'SELECT i % 5'",
 ]
 
-# A superuser in another session drops a table of this one, which keeps its pages.
-# By a command of psql, so that the session's script does it again.
+# A superuser in another session drops a table of this one, which keeps the pages in its
+# pool. By a psql command, so that it is part of the session's script.
 DROPPED = """SELECT pg_my_temp_schema()::regnamespace AS fuzz_schema \\gset
 \\setenv FUZZ_SCHEMA :fuzz_schema
 \\! {psql} -XqAt -d {database} -c "DROP TABLE $FUZZ_SCHEMA.victim" || echo failed"""
 
-# Another session, which makes this one rebuild its descriptors and plans until
-# it is gone: now and then by so much DDL at once that all of them are lost.
+# Another session, whose DDL makes this one rebuild its relation descriptors and plans as
+# long as it lives; now and then so much DDL that all of them are invalidated.
 NEIGHBOUR = """
 DO $$ DECLARE i int := 0; BEGIN
 SET lock_timeout = '200ms';
@@ -81,7 +81,7 @@ WHILE EXISTS (SELECT FROM pg_stat_activity WHERE pid = {pid}) LOOP
   PERFORM pg_sleep(0.1);
 END LOOP; END $$"""
 
-# The last one's sessions may not have noticed yet that their clients are gone.
+# The sessions of the last episode may not have noticed yet that their clients are gone.
 LAST_EPISODE_ENDS = """DO $$
 BEGIN
 	FOR i IN 1 .. 100 LOOP
@@ -92,44 +92,62 @@ BEGIN
 	END LOOP;
 END $$"""
 
-# A pool that is too small for a plan is no wrong answer, nor is a slow query.
-TOLERATED = {"53000": "no local buffer left", "57014": "timeout", "53400": "configuration limit",
-             "54001": "stack depth"}
-
 
 class Failure(Exception):
-    """What went wrong, and how to see it again."""
+    """What went wrong, and how to reproduce it."""
 
     def __init__(self, what, script, queries=None):
         super().__init__(what)
-        self.script = script        # statements before
-        self.queries = queries      # [(settings, [statements])], first one suspect
+        self.script = script        # the statements before
+        self.queries = queries      # [(settings, statements, savepoint)], the suspect first
 
 
 class Counts:
     def __init__(self):
         self.episodes = 0
-        self.queries = 0            # that gave an answer in all modes
-        self.comparisons = 0        # in all modes; of a prepared statement, of all executions at once
-        self.zero = 0               # comparisons in zero-cost mode ...
+        self.queries = 0            # with an answer in all modes
+        self.comparisons = 0        # of all modes; one for all executions of a prepared statement
+        self.zero = 0               # runs at no cost ...
         self.flushed = 0            # ... that flushed before a launch
         self.launched = 0           # ... and got workers
         self.on_flushed = 0
-        self.fresh = 0              # zero-cost mode came first
+        self.fresh = 0              # comparisons that began at no cost
         self.in_transaction = 0
         self.checks = 0             # tables compared with their copy
-        self.errors = 0             # the same in all modes
+        self.errors = 0             # the same one in all modes
         self.workers = 0            # launched by all Gathers over temporary tables
         self.flushes = 0
         self.pages = 0              # that the flushes wrote
         self.hints = 0              # dropped by the leader
-        self.cancels = 0            # statements cancelled on purpose
+        self.cancels = 0            # statements canceled on purpose
         self.neighbours = 0         # episodes with another session's DDL
         self.reader = 0             # queries under row-level security
         self.dropped = 0            # tables dropped by another session
-        self.kinds = {}             # of queries that have a name, how many, and with workers at no cost
-        self.refused = {}           # of these, how often an error came instead, by mode
+        self.kinds = {}             # by kind: number of queries, and of those with workers at no cost
+        self.refused = {}           # by kind and mode: errors that may come instead of an answer
         self.tolerated = {}
+
+
+@dataclass
+class Comparison:
+    """A query and its runs in the modes."""
+
+    query: Query
+    statements: dict        # that run it, by mode
+    order: list             # of the modes
+    common: dict            # settings of all modes
+    reader: bool            # by a role with policies
+    storm: bool             # caches are invalidated at every opportunity
+    cheap: bool             # tables of this size can be parallel when on
+    savepoint: bool         # run after a savepoint, and roll back to it
+    start: int = 0          # number of the session's statements before it
+    replays: dict = field(default_factory=dict)     # settings, statements and savepoint, by mode
+    counters: dict = field(default_factory=dict)    # Outcomes: before each mode, and "after"
+    answers: dict = field(default_factory=dict)     # by mode
+
+    @property
+    def label(self):
+        return f" [{self.query.kind}]" if self.query.kind else ""
 
 
 class Episode:
@@ -139,17 +157,17 @@ class Episode:
         self.number = number
         self.counts = counts
         self.tables = []
-        self.saved = None           # tables as of BEGIN
+        self.saved = None           # the tables as of BEGIN
         self.isolation = None       # of the open transaction
         self.prepared = []
         self.serial = 0
         self.session = None
         self.neighbour = None
         self.current = {}           # settings known to be in effect
-        self.secured = False        # are there policies?
+        self.secured = False        # do the tables have policies?
         self.sources = []           # tables of wide values
         self.many = None            # a table with hundreds of partitions
-        self.gone = []              # files that may be missed in the server's log
+        self.gone = []              # files that the server's log may report as missing
 
     # ---------- statements ----------
 
@@ -166,7 +184,7 @@ class Episode:
             raise Failure(f"{bad.sqlstate} {bad.message}: {bad.sql}", self.session.script)
 
     def set(self, values):
-        """Queue settings; the Outcome's row has the session's counters before them."""
+        """Queue settings. The row of the Outcome ends with the session's counters."""
         values = {n: v for n, v in values.items() if self.current.get(n) != v or n == "role"}
         self.current.update(values)
         return self.must(settings.statement(values, ", s.flushes, s.workers_launched, s.hints_dropped,"
@@ -174,13 +192,13 @@ class Episode:
 
     @staticmethod
     def counters(outcome):
-        """None if the transaction had failed before."""
+        """The session's counters; None in a failed transaction."""
         if outcome.sqlstate:
             return None
         return [int(x) for x in outcome.rows[0].split(SEPARATOR)[-4:]]
 
     def rollback(self, sql):
-        """Queue a statement that may take settings back."""
+        """Queue a statement that may undo settings."""
         self.must(sql)
         self.current = {}
 
@@ -250,7 +268,7 @@ class Episode:
     # ---------- transactions ----------
 
     def state(self):
-        """What a rollback takes back."""
+        """What a rollback restores."""
         return copy.deepcopy((self.tables, self.sources, self.many))
 
     def restore(self, saved):
@@ -272,7 +290,7 @@ class Episode:
 
     def finish(self, commit):
         if commit:
-            # what the server does to the tables by itself
+            # The server changes the temporary tables itself.
             for table in self.tables:
                 if table.on_commit == "DELETE ROWS":
                     self.must(f"DELETE FROM {table.control}")
@@ -336,7 +354,7 @@ class Episode:
             self.must(sql)
 
     def dropped(self):
-        """Another session drops a table whose pages this one has in its pool, dirty."""
+        """Another session drops a table of which this one has dirty pages in its pool."""
         rng = self.rng
         self.counts.dropped += 1
         for sql in ["CREATE TEMP TABLE victim (id int, v text)",
@@ -361,8 +379,11 @@ class Episode:
         self.gone += files.rows
         if drop.rows or not files.rows:
             raise Failure(f"the neighbour's DROP TABLE: {drop.rows}", self.session.script)
+        self.use_after_drop()
 
-        # Now and then one finds out that a file is gone, but not for ever.
+    def use_after_drop(self):
+        """Flushes may fail because the dropped table's files are missing, but not forever."""
+        rng = self.rng
         if rng.random() < 0.5:
             self.set(dict(settings.of_mode(rng.choice([settings.ON, settings.ZERO]), False), role="none"))
             for _ in range(rng.choice([1, 2])):
@@ -385,85 +406,53 @@ class Episode:
     # ---------- queries ----------
 
     def forms(self, query):
-        """For each mode the statements that run query, in a random form."""
-        rng = self.rng
-        sql = query.sql
-        form = rng.choices(["plain", "create", "run", "loop", "cursor", "explain", "insert",
-                            "nested", "interleaved", "changed", "held"],
-                           [68, 8, 6, 3, 3, 3, 3, 3, 3, 3, 2])[0]
+        """For each mode the statements that run the query, in a random form."""
+        name = forms.draw(self.rng, query)
         if query.parameters:
             return self.prepare(query)
         if query.statements:
-            self.serial += 1
-            return {mode: [sql.replace("#RUN#", f"{self.serial}_{mode}") for sql in query.statements]
-                    for mode in (settings.OFF, settings.ON, settings.ZERO)}
-        if query.tolerated:
-            form = rng.choice(["plain", "plain", "plain", "run"])
-        elif query.may_fail:
-            form = rng.choice(["plain", "run", "caught", "index"])
-        quoted = "'" + sql.replace("'", "''") + "'"
-        other = None
-        if form in ("nested", "interleaved", "changed"):
-            # one row, so that the order of rows does not matter
-            other = Generator(rng, self.tables)
-            other.serial = 50
-            other = other.aggregates().sql
-            # A change puts rows elsewhere each time it is made.
-            if form == "changed" and any(word in sql + other for word in ("TABLESAMPLE", "ctid")):
-                form = "plain"
+            return self.own_statements(query)
+        form, other = self.applicable(name, query)
         self.serial += 1
-        n = self.serial
-        result = {}
-        for mode in (settings.OFF, settings.ON, settings.ZERO):
-            if form == "create":
-                result[mode] = [f"CREATE TEMP TABLE out_{mode}{n} AS {sql}",
-                                f"SELECT * FROM out_{mode}{n}", f"DROP TABLE out_{mode}{n}"]
-                query.ordered = False
-            elif form == "insert":
-                result[mode] = [f"CREATE TEMP TABLE out_{mode}{n} AS SELECT * FROM ({sql}) q LIMIT 0",
-                                f"INSERT INTO out_{mode}{n} {sql}",
-                                f"SELECT * FROM out_{mode}{n}", f"DROP TABLE out_{mode}{n}"]
-                query.ordered = False
-            elif form == "nested":
-                result[mode] = ["SELECT s, count(*) FROM fz.nested(" + quoted + ", '" +
-                                other.replace("'", "''") + "') s GROUP BY 1"]
-            elif form == "interleaved" and self.isolation:
-                result[mode] = [f"DECLARE c SCROLL CURSOR FOR {sql}", "FETCH 7 FROM c", other,
-                                "FETCH 30 FROM c", other, "FETCH ALL FROM c",
-                                "FETCH BACKWARD ALL FROM c", "CLOSE c"]
-            elif form == "changed" and self.isolation:
-                # The portal keeps its snapshot, whatever becomes of the table.
-                table = rng.choice(self.tables) if mode == settings.OFF else table
-                result[mode] = [f"DECLARE c CURSOR FOR {sql}", "FETCH 4 FROM c",
-                                f"UPDATE {table.name} SET k = 5 WHERE id % 5 = 0", other,
-                                f"DELETE FROM {table.name} WHERE id % 2 = 0", "FETCH 9 FROM c",
-                                other, "FETCH ALL FROM c", "CLOSE c"]
-                self.own_role = self.own_savepoint = True
-            elif form == "held" and not self.isolation:
-                result[mode] = ["BEGIN", f"DECLARE c CURSOR WITH HOLD FOR {sql}", "FETCH 4 FROM c",
-                                "COMMIT", "FETCH ALL FROM c", "CLOSE c"]
-            elif form == "index":
-                # An index build refuses any access method but heap's own.
-                table = next(t for t in self.tables if f"FROM {t.name} WHERE" in sql)
-                self.own_role = True
-                result[mode] = [f"DO $$ BEGIN PERFORM fz.caught({quoted}); CREATE INDEX out_{n} ON"
-                                f" {table.members[-1]} (k); DROP INDEX out_{n}; END $$", sql]
-            elif form in ("run", "loop", "caught"):
-                result[mode] = [f"SELECT * FROM fz.{form}({quoted})"]
-            elif form == "cursor" and self.isolation:
-                result[mode] = [f"DECLARE c CURSOR FOR {sql}", "FETCH 3 FROM c", "FETCH ALL FROM c",
-                                "CLOSE c"]
-            elif form == "explain":
-                result[mode] = [f"EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF,"
-                                f" BUFFERS) {sql}", sql]
-            else:
-                result[mode] = [sql]
-        self.explained = form == "explain"
-        return result
+        fields = {"sql": query.sql, "quoted": forms.quoted(query.sql), "n": self.serial}
+        if form.has("other") or form.has("quoted_other"):
+            fields.update(other=other, quoted_other=forms.quoted(other))
+        if form.has("table"):
+            fields["table"] = self.rng.choice(self.tables).name
+        if form.has("member"):
+            fields["member"] = next(t for t in self.tables if f"FROM {t.name} WHERE" in query.sql).members[-1]
+        self.explained = form.explains
+        self.own_role = self.own_role or form.own_role
+        self.own_savepoint = self.own_savepoint or form.own_savepoint
+        query.ordered = query.ordered and form.keeps_order
+        return {mode: [text.format(out=f"out_{mode}{self.serial}", **fields) for text in form.statements]
+                for mode in settings.MODES}
+
+    def applicable(self, name, query):
+        """The form of that name, or the plain one if it does not apply; and the other query
+        that the form needs, or None."""
+        form, other = forms.FORMS[name], None
+        if form.has("other") or form.has("quoted_other"):
+            # It gives one row, so that the order of rows does not matter.
+            generator = Generator(self.rng, self.tables)
+            generator.serial = 50       # for aliases that the query does not have
+            other = generator.aggregates().sql
+            # The changes move rows differently in each mode.
+            if name == "changed" and any(word in query.sql + other for word in ("TABLESAMPLE", "ctid")):
+                return forms.PLAIN, None
+        if form.in_block not in (None, bool(self.isolation)):
+            return forms.PLAIN, None
+        return form, other
+
+    def own_statements(self, query):
+        """For each mode the query's own statements."""
+        self.serial += 1
+        return {mode: [sql.replace("#RUN#", f"{self.serial}_{mode}") for sql in query.statements]
+                for mode in settings.MODES}
 
     def prepare(self, query):
         self.serial += 1
-        names = {m: f"p{self.serial}_{m}" for m in (settings.OFF, settings.ON, settings.ZERO)}
+        names = {m: f"p{self.serial}_{m}" for m in settings.MODES}
         result = {mode: [f"PREPARE {name}(int) AS {query.sql}"] +
                   self.executions(names, mode, self.serial)
                   for mode, name in names.items()}
@@ -475,29 +464,34 @@ class Episode:
         return [f"EXECUTE {names[mode]}({rng.randrange(60)})" for _ in range(rng.choice([1, 2, 2, 6]))]
 
     def queries(self, n):
-        rng = self.rng
-        generator = Generator(rng, self.tables)
+        generator = Generator(self.rng, self.tables)
         for _ in range(n):
             self.explained = self.cached = self.own_role = self.own_savepoint = False
-            if self.prepared and rng.random() < 0.15:
-                names, query = rng.choice(self.prepared)
-                salt = rng.random()
-                forms = {m: self.executions(names, m, salt) for m in names}
-                if rng.random() < 0.3:
-                    # a plan of one mode, executed in another
-                    forms[settings.OFF], forms[settings.ZERO] = forms[settings.ZERO], forms[settings.OFF]
-                # cached plans know nothing of the mode that they run in
-                self.cached = True
+            if self.prepared and self.rng.random() < 0.15:
+                query, statements = self.execute_again()
             else:
                 query = self.query(generator)
                 for sql in query.before:
                     self.must(sql)
-                forms = self.forms(query)
-            if not self.compare(query, forms):
+                statements = self.forms(query)
+            if not self.compare(query, statements):
                 return
 
+    def execute_again(self):
+        """A query that has been prepared before, and for each mode its executions."""
+        names, query = self.rng.choice(self.prepared)
+        salt = self.rng.random()
+        statements = {m: self.executions(names, m, salt) for m in names}
+        if self.rng.random() < 0.3:
+            # execute the plan of one mode in another one
+            statements[settings.OFF], statements[settings.ZERO] = \
+                statements[settings.ZERO], statements[settings.OFF]
+        # A cached plan does not depend on the mode in which it is executed.
+        self.cached = True
+        return query, statements
+
     def query(self, generator):
-        """The next one. Its roles and savepoints are noted as well."""
+        """The next query. Sets own_role and own_savepoint."""
         rng = self.rng
         choice = rng.random()
         if self.many and choice < 0.4:
@@ -511,119 +505,147 @@ class Episode:
             query = rng.choice([maker.mislabelled, maker.mislabelled, maker.in_leader])()
         else:
             return generator.query(parameters=rng.random() < 0.25)
-        # The sources are without policies, and errors must not end the transaction.
+        # Sources have no policies, and errors must not abort the transaction.
         self.own_role = self.own_savepoint = True
         return query
 
-    def compare(self, query, forms):
-        """Run the query in all modes. False if the transaction is gone."""
-        rng, counts = self.rng, self.counts
+    def compare(self, query, statements):
+        """Run the query in all modes, and compare the answers. Returns False if the transaction
+        had to be rolled back."""
+        run = self.conditions(query, statements)
+        # Canceling the DELETE ROWS of a COMMIT leaves an index without pages, in the server
+        # itself (18.6).
+        commit_empties = not self.isolation and any(t.on_commit == "DELETE ROWS" for t in self.tables)
+        if self.rng.random() < 0.04 and not query.may_fail and not query.parameters \
+                and not query.statements and not commit_empties:
+            self.cancelled(run.common, statements[settings.ZERO])
+
+        bad = self.run_modes(run)
+        failed = self.judge_errors(run)
+        if failed:
+            return self.tolerate(failed, run.answers[failed])
+        self.judge(bad)
+        self.judge_answers(run)
+        self.note(run)
+        return True
+
+    def conditions(self, query, statements):
+        """The random conditions under which the query is run."""
+        rng = self.rng
         if rng.random() < 0.65:
             order = [settings.ZERO] + rng.sample([settings.OFF, settings.ON], 2)
         else:
-            order = rng.sample([settings.OFF, settings.ON, settings.ZERO], 3)
+            order = rng.sample(settings.MODES, 3)
         common = settings.random_settings(rng, self.options.version)
         reader = self.secured and not self.own_role and rng.random() < 0.5
         common["role"] = "fuzz_reader" if reader else "none"
-        # Descriptors rebuilt at every chance, as another session's DDL makes them.
         storm = self.options.cassert and rng.random() < 0.03 and not self.many
         cheap = rng.random() < 0.3
         savepoint = bool(self.isolation) and (query.may_fail or self.own_savepoint or rng.random() < 0.4)
-        # A cancel in the middle of COMMIT's DELETE ROWS leaves an index without
-        # pages, in the server itself (18.6).
-        commit_empties = not self.isolation and any(t.on_commit == "DELETE ROWS" for t in self.tables)
-        if rng.random() < 0.04 and not query.may_fail and not query.parameters \
-                and not query.statements and not commit_empties:
-            self.cancelled(common, forms[settings.ZERO])
+        return Comparison(query, statements, order, common, reader, storm, cheap, savepoint)
 
-        # What has been queued before is not this query's.
-        start, queued = len(self.session.script), len(self.session.waiting)
-        before, answers, runs = {}, {}, {}
-        for mode in order:
-            wanted = {**common, **settings.of_mode(mode, cheap), **query.settings}
-            if mode == settings.OFF:
-                wanted.update(query.off)
-            if self.options.cassert:
-                wanted["debug_discard_caches"] = str(int(storm and mode == settings.ZERO))
-            runs[mode] = (wanted, forms[mode], savepoint)
-            before[mode] = self.set(wanted)
-            if savepoint:
+    def mode_settings(self, run, mode):
+        values = {**run.common, **settings.of_mode(mode, run.cheap), **run.query.settings}
+        if mode == settings.OFF:
+            values.update(run.query.off)
+        if self.options.cassert:
+            values["debug_discard_caches"] = str(int(run.storm and mode == settings.ZERO))
+        return values
+
+    def run_modes(self, run):
+        """Run the query in all modes. Returns the first Outcome that must not fail but did, or
+        None."""
+        # Statements that were queued before do not belong to this query.
+        run.start, queued = len(self.session.script), len(self.session.waiting)
+        outcomes = {}
+        for mode in run.order:
+            values = self.mode_settings(run, mode)
+            run.replays[mode] = (values, run.statements[mode], run.savepoint)
+            run.counters[mode] = self.set(values)
+            if run.savepoint:
                 self.must("SAVEPOINT q")
-            answers[mode] = [self.session.put(sql) for sql in forms[mode]]
-            if savepoint:
+            outcomes[mode] = [self.session.put(sql) for sql in run.statements[mode]]
+            if run.savepoint:
                 self.must("ROLLBACK TO SAVEPOINT q")
         calm = {"role": "none", "jit": "off"}
-        if storm:
+        if run.storm:
             calm["debug_discard_caches"] = "0"
-        after = self.set(calm)
+        run.counters["after"] = self.set(calm)
         earlier = [outcome for _, outcome in self.session.waiting[:queued]]
         bad = self.session.sync()
         if any(bad is outcome for outcome in earlier):
             self.judge(bad)
+        run.answers = {mode: answers.answer(outcomes[mode], self.explained) for mode in run.order}
+        return bad
 
-        what = f" [{query.kind}]" if query.kind else ""
-        for mode in order:
-            answers[mode] = self.answer(answers[mode])
-        for mode in list(order):
-            answer = answers[mode]
-            if answer[0] != "error" or query.may_fail and answer[1] not in TOLERATED \
-                    and not self.refused(mode, query, answer):
+    def judge_errors(self, run):
+        """Raise an error that is a failure. Returns a mode with a tolerated error, so that
+        there is nothing to compare, or None. Modes that refused the query are removed from
+        run.order."""
+        query = run.query
+        for mode in list(run.order):
+            answer = run.answers[mode]
+            if answer[0] != "error":
                 continue
-            if self.refused(mode, query, answer):
+            if answers.refused(mode, query, answer):
                 key = query.kind, mode
-                counts.refused[key] = counts.refused.get(key, 0) + 1
-                order.remove(mode)
+                self.counts.refused[key] = self.counts.refused.get(key, 0) + 1
+                run.order.remove(mode)
                 continue
-            small = query.roomy and answer[1] == "53000" and answers[settings.OFF][1] != "53000"
-            if answer[1] not in TOLERATED or small:
-                raise Failure(f"{mode}: {answer[1]} {answer[2]}{what}", self.session.script[:start], [runs[mode]])
+            if query.may_fail and answer[1] not in answers.TOLERATED:
+                continue
+            what = f"{mode}: {answer[1]} {answer[2]}{run.label}"
+            small = query.roomy and answer[1] == "53000" and run.answers[settings.OFF][1] != "53000"
+            if answer[1] not in answers.TOLERATED or small:
+                raise self.failure(what, run, mode)
             if self.options.strict:
-                raise Failure(f"{mode}: {answer[1]} {answer[2]}{what}", self.session.script[:start],
-                              [runs[mode], runs[settings.OFF]])
-            return self.tolerate(mode, answer)
-        self.judge(bad)
+                raise self.failure(what, run, mode, settings.OFF)
+            return mode
+        return None
 
-        first = answers[order[0]]
-        for mode in order[1:]:
-            if not self.same(answers[mode], first, query):
-                worse = mode if mode != settings.OFF else order[0]
-                raise Failure(
-                    f"{mode} and {order[0]} differ: {self.difference(answers[mode], first)}{what}",
-                    self.session.script[:start],
-                    [runs[worse], runs[settings.OFF]] if settings.OFF in (mode, order[0])
-                    else [runs[order[0]], runs[mode]])
+    def judge_answers(self, run):
+        """Raise a Failure if two modes gave different answers."""
+        base = run.order[0]
+        for mode in run.order[1:]:
+            if answers.same(run.answers[mode], run.answers[base], run.query):
+                continue
+            difference = answers.difference(run.answers[mode], run.answers[base])
+            what = f"{mode} and {base} differ: {difference}{run.label}"
+            suspect, other = (mode, base) if base == settings.OFF else (base, mode)
+            raise self.failure(what, run, suspect, other)
 
+    def failure(self, what, run, *modes):
+        """A Failure that is reproduced in these modes, the suspect first."""
+        return Failure(what, self.session.script[:run.start], [run.replays[mode] for mode in modes])
+
+    def note(self, run):
+        """Count a query whose answers agree."""
+        counts, query = self.counts, run.query
         # A prepared statement is a query for each set of parameters.
-        counts.queries += max(1, sum(sql.startswith("EXECUTE ") for sql in forms[settings.ZERO]))
+        counts.queries += max(1, sum(sql.startswith("EXECUTE ") for sql in run.statements[settings.ZERO]))
         if query.kind:
             counts.kinds.setdefault(query.kind, [0, 0])[0] += 1
         counts.comparisons += 1
-        counts.fresh += order[0] == settings.ZERO
+        counts.fresh += run.order[0] == settings.ZERO
         counts.in_transaction += bool(self.isolation)
-        counts.reader += reader
-        counts.errors += first[0] == "error"
-        # Cached plans know nothing of the mode that they run in; what failed says little.
-        if not self.cached and len(order) == 3:
-            ends = [before[mode] for mode in order[1:]] + [after]
-            for mode, end in zip(order, ends):
-                self.count(mode, self.counters(before[mode]), self.counters(end), query.kind)
-        return True
-
-    @staticmethod
-    def refused(mode, query, answer):
-        """Is it an error that may come instead of an answer?"""
-        return mode != settings.OFF and answer[0] == "error" and \
-            any(answer[1] == state and re.search(message, answer[2]) for state, message in query.tolerated)
+        counts.reader += run.reader
+        counts.errors += run.answers[run.order[0]][0] == "error"
+        # A cached plan does not depend on the mode. Without the mode that refused the query,
+        # the counters of the others do not follow each other.
+        if not self.cached and len(run.order) == len(settings.MODES):
+            for mode, end in zip(run.order, run.order[1:] + ["after"]):
+                self.count(mode, self.counters(run.counters[mode]), self.counters(run.counters[end]),
+                           query.kind)
 
     def cancelled(self, common, statements):
-        """Run the query with a timeout that may end it anywhere."""
-        check = self.rng.random() < 0.3     # drawn whatever becomes of the query
+        """Run the query with a timeout that may cancel it anywhere."""
+        check = self.rng.random() < 0.3     # drawn now, as the query may fail
         self.set(dict(common, **settings.of_mode(settings.ZERO, True)))
         if self.isolation:
             self.must("SAVEPOINT q")
         self.session.put(f"SET statement_timeout = {self.rng.choice([2, 3, 5, 8, 15])}")
         outcomes = [self.session.put(sql) for sql in statements]
-        # Several times, as the timeout may end these, too.
+        # Several times, as the timeout may cancel these as well.
         if self.isolation:
             for _ in range(3):
                 self.session.put("ROLLBACK TO SAVEPOINT q")
@@ -639,41 +661,16 @@ class Episode:
                     self.must(sql.replace("TABLE", "TABLE IF EXISTS"))
         self.set({"role": "none"})
         self.sync()
-        answer = self.answer(outcomes)
+        answer = answers.answer(outcomes, self.explained)
         if answer[0] == "error":
-            if answer[1] not in TOLERATED:
+            if answer[1] not in answers.TOLERATED:
                 raise Failure(f"cancel: {answer[1]} {answer[2]}", self.session.script)
             self.counts.cancels += answer[1] == "57014"
         if check:
             self.check()
 
-    def answer(self, outcomes):
-        """('rows', rows) or ('error', sqlstate, message) of statements in turn."""
-        rows = []
-        for n, outcome in enumerate(outcomes):
-            if outcome.sqlstate:
-                return ("error", outcome.sqlstate, outcome.message)
-            if not (self.explained and n == 0):
-                rows += outcome.rows
-        return ("rows", rows)
-
-    @staticmethod
-    def same(a, b, query):
-        if a[0] != b[0]:
-            return False
-        if a[0] == "error":
-            return a[1] == b[1]
-        return a[1] == b[1] if query.ordered else sorted(a[1]) == sorted(b[1])
-
-    @staticmethod
-    def difference(a, b):
-        if a[0] == "error" or b[0] == "error":
-            return f"{a[:1] + a[1:] if a[0] == 'error' else 'rows'} / {b if b[0] == 'error' else 'rows'}"
-        only_a, only_b = sorted(set(a[1]) - set(b[1])), sorted(set(b[1]) - set(a[1]))
-        return f"{len(a[1])} and {len(b[1])} rows, only here {only_a[:3]!r:.300}, only there {only_b[:3]!r:.300}"
-
     def tolerate(self, mode, answer):
-        key = f"{mode}: {TOLERATED[answer[1]]}"
+        key = f"{mode}: {answers.TOLERATED[answer[1]]}"
         self.counts.tolerated[key] = self.counts.tolerated.get(key, 0) + 1
         if not self.isolation:
             return True
@@ -704,10 +701,10 @@ class Episode:
             if kind:
                 counts.kinds[kind][1] += workers > 0
 
-    # ---------- is everything still there? ----------
+    # ---------- tables and their copies ----------
 
     def check(self):
-        """Every table equals its copy, also after its pages have left the pool."""
+        """Compare every table with its copy, often after evicting its pages."""
         rng = self.rng
         self.set(dict(settings.of_mode(rng.choice([settings.OFF, settings.ZERO]), False),
                       role="none", max_parallel_workers_per_gather="2"))
@@ -717,26 +714,26 @@ class Episode:
             self.must("DROP TABLE evictor")
         elif rng.random() < 0.7:
             self.must("SELECT public.pg_evict_local_buffers()")
-        answers = []
+        digests = []
         for table in self.tables + self.sources + ([self.many] if self.many else []):
             columns = ", ".join(c.name for c in table.columns)
             digest = ("SELECT count(*), sum(hashtextextended(q::text, 0)::numeric) FROM"
                       f" (SELECT {columns} FROM %s) q")
-            answers.append((table, self.must(digest % table.name), self.must(digest % table.control)))
+            digests.append((table, self.must(digest % table.name), self.must(digest % table.control)))
         self.sync()
-        for table, here, copy_ in answers:
+        for table, here, copy_ in digests:
             self.counts.checks += 1
             if here.rows != copy_.rows:
-                raise Failure(f"table {table.name} is not what it should be: {here.rows} and {copy_.rows}",
+                raise Failure(f"table {table.name} differs from its copy: {here.rows} and {copy_.rows}",
                               self.session.script, [])
 
-    # ---------- all of it ----------
+    # ---------- the whole episode ----------
 
     def run(self):
         rng = self.rng
         try:
             self.start()
-            # what has hundreds of partitions takes its time
+            # Queries over hundreds of partitions take long.
             for _ in range(rng.randint(5, 10) if not self.many else rng.randint(2, 3)):
                 self.burst()
             self.sync()
@@ -747,7 +744,7 @@ class Episode:
                 raise Failure(f"too slow: {slow}", self.session.script) from None
             key = "cancelled, too slow"
             self.counts.tolerated[key] = self.counts.tolerated.get(key, 0) + 1
-            # Once in a while is no failure, but a plan that hangs would be.
+            # Once in a while is no failure; often would mean that something hangs.
             print(f"tolerated, --seed {self.options.seed} --episode {self.number}: {key}: {slow}",
                   flush=True)
         finally:
@@ -775,7 +772,7 @@ class Episode:
         if rng.random() < 0.04:
             self.dropped()
         for _ in range(rng.choice([2, 4, 8])):
-            # Half of the queries meet row versions that nobody has looked at.
+            # Half of the queries read row versions without hint bits.
             if rng.random() < 0.5:
                 for sql in history.touch(rng, rng.choice(self.tables)):
                     self.must(sql)

@@ -1,6 +1,6 @@
-"""Random changes to a table, each made to its permanent copy too.
+"""Random changes to a table, and the same changes to its permanent copy.
 
-Every function returns statements, and notes in the Table what they change.
+Every function returns statements, and updates the Table accordingly.
 """
 
 from . import schema
@@ -25,7 +25,7 @@ def insert(rng, table, rows=None):
 
 
 def some_rows(rng, table):
-    """A condition: a long run of rows, or rows all over the table."""
+    """A condition for a range of rows, or for rows all over the table."""
     n = max(table.next_id, 2)
     start = rng.randrange(n)
     return rng.choice([
@@ -56,12 +56,12 @@ def truncate(rng, table):
 
 
 def touch(rng, table):
-    """New row versions with the same values: the copy need not follow."""
+    """New row versions with the same values, which the copy does not need."""
     return [f"UPDATE {table.name} SET k = k WHERE id % {rng.choice([3, 10, 30])} = {rng.randrange(3)}"]
 
 
 def subtransactions(rng, table):
-    """More of them than a snapshot lists, some rolled back."""
+    """Subtransactions, sometimes more than a snapshot holds; some are rolled back."""
     salt, n = rng.randint(0, 999), rng.choice([10, 10, 70])
     body = ("FOR i IN 1..{n} LOOP BEGIN UPDATE {t} SET k = (id + i) % 90 WHERE id % {n} = i"
             " AND id % {m} = 0; IF i % 3 = 0 THEN RAISE division_by_zero; END IF;"
@@ -104,7 +104,8 @@ def alter_type(rng, table):
 
 
 def reuse(rng, table, vacuumed=True):
-    """Rows gone and made anew under their ids, mostly in the room of the dead ones."""
+    """Delete rows and insert them again with the same ids, mostly into the space of the
+    dead ones."""
     start = rng.randrange(1, max(2, table.next_id))
     end, salt = start + rng.choice([0, 3, 30]), rng.randint(0, 10 ** 6)
     end = min(end, max(start, table.next_id - 1))
@@ -167,7 +168,7 @@ def vacuum(rng, table):
     option = rng.choice(["", "", "", "(FREEZE) ", "(FULL) ", "(ANALYZE) ", "(INDEX_CLEANUP OFF) ",
                          "(TRUNCATE OFF) ", "(DISABLE_PAGE_SKIPPING) "])
     result = [f"VACUUM {option}{rng.choice(table.members + [table.name])}"]
-    # The visibility map gets to its file, and what is changed later does not.
+    # Writes the visibility map to its file, which later changes do not reach.
     if rng.random() < 0.5:
         result.append("SELECT public.pg_evict_local_buffers()")
     return result
@@ -178,7 +179,7 @@ def analyze(rng, table):
 
 
 def instruments(rng, table):
-    """What the extension offers to write, evict, read and dirty pages."""
+    """The extension's functions that write, evict, read and dirty pages."""
     member = rng.choice(table.members)
     return [rng.choice([
         "SELECT public.pg_flush_local_buffers()",
@@ -193,22 +194,22 @@ ANYWHERE = [(instruments, 2), (insert, 22), (update, 30), (delete, 16), (touch, 
             (truncate, 1.5), (add_column, 2), (drop_column, 1), (alter_type, 1.5),
             (alter_storage, 2), (make_index, 6), (drop_index, 1.5),
             (reindex, 2), (analyze, 2)]
-# Two of these are not for a transaction block, where the server itself fails, with
-# permanent tables as with temporary ones. Rolled back, a new tablespace leaves
-# index entries for rows of the file that is gone: 15 as well as 18 then fail to
-# read blocks that are not there. And CLUSTER loses rows that the same transaction
-# has made or changed, and a subtransaction that was rolled back changed again: it
-# takes the new version, which is dead, for a proof that the old one is (18.6).
+# Two of these are not used in a transaction block, where the server itself fails, with
+# permanent tables as well. When a new tablespace is rolled back, index entries remain
+# for rows of the removed file: 15 as well as 18 then fail to read blocks that do not
+# exist. And CLUSTER loses rows that the same transaction has inserted or updated and
+# that a subtransaction, which was rolled back, updated again: it takes the dead new
+# version as proof that the old one is dead (18.6).
 OUTSIDE = ANYWHERE + [(vacuum, 12), (set_tablespace, 1.5), (cluster, 1.5)]
-# For small tables of wide values, in a transaction and outside.
+# For small tables of wide values, inside and outside a transaction.
 SOURCE = [(instruments, 6), (insert, 15), (update, 25), (delete, 8), (touch, 8), (remake, 15)]
 SOURCE_OUTSIDE = SOURCE[:-1] + [(reuse, 50)]
 DATA = [(insert, 30), (update, 40), (delete, 20), (touch, 5), (subtransactions, 3)]
 
 
 def change(rng, table, menu):
-    """A random change that menu offers."""
-    # Neither empty nor large: the time goes into queries.
+    """A random change from menu."""
+    # Tables stay small, so that most of the time is spent on queries.
     if table.next_id > (25 if table.kind == "source" else 400 if table.sparse else 1200) and rng.random() < 0.8:
         menu = [entry for entry in menu if entry[0] is not insert]
     op = rng.choices([m[0] for m in menu], [m[1] for m in menu])[0]

@@ -1,7 +1,7 @@
-"""Random queries with one right answer, whatever the plan.
+"""Random queries whose answer does not depend on the plan.
 
-Nothing volatile, no sum whose rounding depends on the order, LIMIT only under
-a total order. Every column of an answer has a name (x1, x2, ...).
+No volatile functions, no sums whose rounding depends on the order, LIMIT only with a
+total order. Every column of an answer has a name (x1, x2, ...).
 """
 
 from dataclasses import dataclass, field
@@ -15,16 +15,15 @@ class Query:
     ordered: bool = False       # the order of the rows is part of the answer
     may_fail: bool = False
     parameters: int = 0
-    # For the classes that have them: a name to count by; statements that run it in
-    # a way of their own, with #RUN# in names that must differ between runs;
-    # settings for all modes, and for the off mode alone.
-    kind: str = ""
-    before: list = ()           # statements, once before all runs
+    kind: str = ""              # name for counting, if it has one
+    before: list = ()           # statements to run once, before all runs
+    # Statements that run it, instead of those of a form. #RUN# in a name differs
+    # between runs.
     statements: list = None
-    settings: dict = field(default_factory=dict)
-    off: dict = field(default_factory=dict)
-    # What may come instead of an answer, except in the off mode: (SQLSTATE, pattern
-    # of the message).
+    settings: dict = field(default_factory=dict)    # in all modes
+    off: dict = field(default_factory=dict)         # in the off mode
+    # Errors that may come instead of an answer, except in the off mode: (SQLSTATE,
+    # pattern of the message).
     tolerated: tuple = ()
     roomy: bool = False         # local buffers suffice in all modes if they do when off
 
@@ -43,11 +42,51 @@ class Rel:
         return [c for c in self.columns if c.type in types and not c.wide]
 
 
+# By type, a condition on column c, given a Generator and a comparison operator.
+QUALS = {
+    "int": lambda g, c, op: g.rng.choice([
+        f"{c} {op} {g.constant(100)}",
+        f"{c} % 10 = {g.constant(10)}",
+        f"{c} IN (3, 17, 42, {g.rng.randrange(100)})"]),
+    "bigint": lambda g, c, op: f"{c} {op} {g.constant(5000)}",
+    "numeric(20,2)": lambda g, c, op: f"{c} {op} {g.rng.randrange(10000) / 100}",
+    "text": lambda g, c, op: g.rng.choice([
+        f"{c} {op} 't{g.rng.randrange(60)}'",
+        f"{c} LIKE 't{g.rng.randrange(9)}%'",
+        f"lower({c}) = 't{g.rng.randrange(60)}'"]),
+    "varchar(20)": lambda g, c, op: f"{c} {op} 'v{g.rng.randrange(1000)}'",
+    "bool": lambda g, c, op: g.rng.choice([c, f"NOT {c}", f"{c} IS NOT TRUE"]),
+    "date": lambda g, c, op: f"{c} {op} DATE '2000-01-01' + {g.rng.randrange(1000)}",
+    "float8": lambda g, c, op: f"{c} {op} {g.rng.randrange(1000) / 8}",
+    "int[]": lambda g, c, op: g.rng.choice([
+        f"{c} @> ARRAY[{g.rng.randrange(10)}]",
+        f"{c} && ARRAY[{g.rng.randrange(10)}, 8]",
+        f"{g.rng.randrange(10)} = ANY ({c})"]),
+    "jsonb": lambda g, c, op: g.rng.choice([
+        f"{c} @> '{{\"a\": {g.rng.randrange(20)}}}'",
+        f"{c} ->> 'b' = 'v{g.rng.randrange(5)}'",
+        f"{c} ? 'a'"]),
+    "point": lambda g, c, op: g.rng.choice([
+        f"{c} <@ box '(({g.rng.randrange(50)},{g.rng.randrange(20)}),(90,30))'",
+        f"{c} ~= point({g.rng.randrange(100)}, {g.rng.randrange(37)})",
+        f"{c} << point({g.rng.randrange(100)}, 5)"]),
+    "int4range": lambda g, c, op: g.rng.choice([
+        f"{c} && int4range({g.rng.randrange(50)}, 60)",
+        f"{c} @> {g.rng.randrange(90)}",
+        f"{c} << int4range({g.rng.randrange(90)}, 95)"]),
+    "inet": lambda g, c, op: g.rng.choice([
+        f"{c} << '10.{g.rng.randrange(4)}.0.0/16'",
+        f"{c} {op} '10.1.{g.rng.randrange(200)}.1'"]),
+    "tsvector": lambda g, c, op: f"{c} @@ 'w{g.rng.randrange(9)} & x{g.rng.randrange(31)}'",
+    "timestamptz": lambda g, c, op: f"{c} {op} TIMESTAMPTZ '2020-01-05 UTC'",
+}
+
+
 class Generator:
     def __init__(self, rng, tables):
         self.rng = rng
         self.tables = tables
-        self.parameters = False         # may quals refer to $1?
+        self.parameters = False         # may conditions refer to $1?
         self.used_parameter = False
         self.serial = 0
 
@@ -58,7 +97,7 @@ class Generator:
         return f"r{self.serial}"
 
     def source(self, temp=None):
-        """An entry of FROM, and its Rel."""
+        """A FROM item, and its Rel."""
         rng, alias = self.rng, self.alias()
         table = rng.choice(self.tables)
         if temp is None:
@@ -118,7 +157,7 @@ class Generator:
         column = rng.choice(rel.columns)
         name = rel.col(column)
         if column.name in ("id", "part") and rng.random() < 0.08:
-            # partitions are left out at run time
+            # partitions are pruned at run time
             other = rng.choice(self.tables)
             return (f"{name} = (SELECT {rng.choice(['min', 'max'])}(p.{column.name}) FROM {other.name} p"
                     f" WHERE p.k < {rng.randrange(100)})")
@@ -138,42 +177,12 @@ class Generator:
                                f"md5({name}) < '{rng.choice('3579bdf')}'",
                                f"{name} LIKE '%{rng.randrange(99)}%'"])
         compare = rng.choice(["=", "=", "<", ">", "<=", ">=", "<>"])
-        return {
-            "int": lambda: rng.choice([f"{name} {compare} {self.constant(100)}",
-                                       f"{name} % 10 = {self.constant(10)}",
-                                       f"{name} IN (3, 17, 42, {rng.randrange(100)})"]),
-            "bigint": lambda: f"{name} {compare} {self.constant(5000)}",
-            "numeric(20,2)": lambda: f"{name} {compare} {rng.randrange(10000) / 100}",
-            "text": lambda: rng.choice([f"{name} {compare} 't{rng.randrange(60)}'",
-                                        f"{name} LIKE 't{rng.randrange(9)}%'",
-                                        f"lower({name}) = 't{rng.randrange(60)}'"]),
-            "varchar(20)": lambda: f"{name} {compare} 'v{rng.randrange(1000)}'",
-            "bool": lambda: rng.choice([name, f"NOT {name}", f"{name} IS NOT TRUE"]),
-            "date": lambda: f"{name} {compare} DATE '2000-01-01' + {rng.randrange(1000)}",
-            "float8": lambda: f"{name} {compare} {rng.randrange(1000) / 8}",
-            "int[]": lambda: rng.choice([f"{name} @> ARRAY[{rng.randrange(10)}]",
-                                         f"{name} && ARRAY[{rng.randrange(10)}, 8]",
-                                         f"{rng.randrange(10)} = ANY ({name})"]),
-            "jsonb": lambda: rng.choice([f"{name} @> '{{\"a\": {rng.randrange(20)}}}'",
-                                         f"{name} ->> 'b' = 'v{rng.randrange(5)}'",
-                                         f"{name} ? 'a'"]),
-            "point": lambda: rng.choice([
-                f"{name} <@ box '(({rng.randrange(50)},{rng.randrange(20)}),(90,30))'",
-                f"{name} ~= point({rng.randrange(100)}, {rng.randrange(37)})",
-                f"{name} << point({rng.randrange(100)}, 5)"]),
-            "int4range": lambda: rng.choice([f"{name} && int4range({rng.randrange(50)}, 60)",
-                                             f"{name} @> {rng.randrange(90)}",
-                                             f"{name} << int4range({rng.randrange(90)}, 95)"]),
-            "inet": lambda: rng.choice([f"{name} << '10.{rng.randrange(4)}.0.0/16'",
-                                        f"{name} {compare} '10.1.{rng.randrange(200)}.1'"]),
-            "tsvector": lambda: f"{name} @@ 'w{rng.randrange(9)} & x{rng.randrange(31)}'",
-            "timestamptz": lambda: f"{name} {compare} TIMESTAMPTZ '2020-01-05 UTC'",
-        }[column.type]()
+        return QUALS[column.type](self, name, compare)
 
     # ---------- expressions ----------
 
     def expression(self, rel):
-        """One that any row has, of a printable and sortable type."""
+        """An expression of a printable and sortable type, without errors for any row."""
         rng = self.rng
         column = rng.choice(rel.columns)
         name = rel.col(column)
@@ -213,7 +222,7 @@ class Generator:
     # ---------- FROM clauses ----------
 
     def join(self, n=None):
-        """FROM and WHERE of a join, and the Rels whose columns it has."""
+        """The FROM and WHERE clauses of a join, and its Rels."""
         rng = self.rng
         sql, first = self.source(temp=True)
         rels = [first]
@@ -309,7 +318,7 @@ class Generator:
                      f" ORDER BY {key}, {', '.join(ids)}", ordered=True)
 
     def unique_body(self):
-        """A body whose rows the ids tell apart."""
+        """FROM and WHERE clauses whose rows differ in their ids."""
         rng = self.rng
         while True:
             body, rels = self.join(rng.choice([0, 0, 1, 2]))
@@ -392,7 +401,7 @@ class Generator:
                      f" AND {self.qual(outer)}")
 
     def values_lateral(self):
-        """Workers are launched anew for every row outside."""
+        """Workers are launched again for every outer row."""
         body, rels = self.join(self.rng.choice([0, 1]))
         items = [self.aggregate(rels[0]), self.aggregate(rels[0])]
         return Query("SELECT v.x AS x1, s.x1 AS x2, s.x2 AS x3 FROM (VALUES (1), (2), (3)) v(x),"
@@ -422,7 +431,7 @@ class Generator:
                      f" {rng.choice(['JOIN', 'LEFT JOIN'])} {sql} ON s.k = {other.alias}.k")
 
     def functions(self):
-        """Functions that run queries of their own in the leader."""
+        """Functions that run their own queries in the leader."""
         rng = self.rng
         sql, rel = self.source(temp=True)
         table = rng.choice(self.tables)
@@ -447,7 +456,7 @@ class Generator:
         return Query(f"SELECT count(*) AS x1, sum(id) AS x2 FROM {name} WHERE {where}")
 
     def failing(self):
-        """A plain scan that raises an error if a certain row is there."""
+        """A plain scan that raises an error if a certain row exists."""
         rng = self.rng
         table = rng.choice(self.tables)
         return Query(f"SELECT count(*) AS x1 FROM {table.name} WHERE "
@@ -473,7 +482,7 @@ class Generator:
         ]))
 
     def index_only(self):
-        """Of the columns of an index: whether a row is there is the visibility map's to say."""
+        """Columns of an index: the visibility map decides whether rows are visible."""
         rng = self.rng
         indexes = [(t, i) for t in self.tables for i in t.indexes if i.method == "btree"]
         if not indexes:
@@ -486,7 +495,7 @@ class Generator:
                      f" {rng.choice([self.simple_qual(rel), f'{name} IS NOT NULL', 'true'])}")
 
     def setting(self):
-        """What a worker says of the session's own pool."""
+        """The value of temp_buffers in a worker, which must be the session's."""
         rng = self.rng
         body, rels = self.join(rng.choice([0, 0, 1]))
         rel = rels[0]
@@ -501,9 +510,9 @@ class Generator:
             kind="setting")
 
     def bounds(self):
-        """Workers launched anew with another LIMIT or OFFSET above their sort.
+        """Workers are launched again with another LIMIT or OFFSET above their sort.
 
-        The server itself is wrong there over permanent tables."""
+        The server itself gives wrong answers there over permanent tables."""
         rng = self.rng
         tables = [t.name for t in self.tables if t.kind != "permanent"]
         if not tables:
@@ -533,12 +542,12 @@ class Generator:
         return query
 
     def partitions(self, many):
-        """Over hundreds of partitions, all of them open at once."""
+        """A scan of hundreds of partitions, all of them open at the same time."""
         rng = self.rng
         sql, other = self.source(temp=True)
         a, m = other.alias, many.name
         if rng.random() < 0.6:
-            # one with an index on id
+            # a table with an index on id
             sql, a = self.tables[0].name + " a", "a"
         low = rng.randrange(300)
         query = Query(rng.choice([

@@ -1,7 +1,7 @@
-"""A failure as a script: written out, and made shorter by trying.
+"""A failure as a script: written to a file, and shortened by trying.
 
-A statement is left out if what went wrong still does without it. That is tried
-with large pieces of the history first, for a limited time.
+Statements are removed if the failure is reproduced without them, large parts of the
+history first, for a limited time.
 """
 
 import time
@@ -11,7 +11,7 @@ from .session import Session, SessionLost, TooSlow, terminated
 
 
 def replay(options, script, queries):
-    """Run script, then each of queries. The answers, or a word for what happened."""
+    """Run script, then each of queries. Returns the answers, or a word for what happened."""
     session = Session(options)
     try:
         for sql in script:
@@ -43,7 +43,7 @@ def replay(options, script, queries):
 
 
 def symptom(options, script, queries):
-    """A comparable word for what goes wrong, or None."""
+    """What goes wrong, as a string to compare, or None."""
     answers = replay(options, script, queries)
     if answers in ("lost", "slow"):
         return "lost" if answers == "lost" else None
@@ -80,7 +80,7 @@ def reduce(options, script, queries, seconds):
         if size == 1 and not shorter:
             break
         size = max(size // 2, 1)
-    # And settings that do not matter.
+    # Then settings that do not matter.
     for n, (values, statements, savepoint) in enumerate(queries):
         for name in sorted(values):
             if time.monotonic() >= end:

@@ -1,14 +1,14 @@
-"""Random tables: a temporary one and, with the same history, a permanent copy.
+"""Random tables: a temporary one, and a permanent copy with the same history.
 
-Every value is computed from the row's id, so that the same statement does the
-same to both.
+Every value is computed from the row's id, so that the same statement has the same
+effect on both.
 """
 
 import re
 from dataclasses import dataclass, field
 
-# Values as SQL expressions of h, a non-negative bigint hash of the row. Floats
-# are eighths of whole numbers, so that their sums do not depend on the order.
+# Values as SQL expressions of h, a non-negative bigint hash of the row. Floats are
+# multiples of 1/8, so that their sums are exact.
 VALUES = {
     "int": "(h % 100)::int",
     "bigint": "h % 5000",
@@ -27,7 +27,7 @@ VALUES = {
     "timestamptz": "TIMESTAMPTZ '2020-01-01 UTC' + (h % 10000) * INTERVAL '1 minute'",
 }
 
-# Wide ones, all of type text: in line, external, external and compressed.
+# Wide values, all of type text: in line, out of line, out of line and compressed.
 WIDE = {
     "pad": "repeat('x', (h % 400)::int)",
     "external": "CASE WHEN h % 5 = 0 THEN repeat(md5(h::text), (70 + h % 60)::int)"
@@ -59,11 +59,11 @@ class Column:
     name: str
     type: str
     value: str          # of h
-    nulls: int          # every so many rows; 0: none
+    nulls: int          # one in so many rows; 0: none
     wide: str = ""
 
     def sql(self, row, salt):
-        """The value in the row whose id is row, an SQL expression."""
+        """The value in the row with id row, which is an SQL expression."""
         h = f"(hashint8({row}::bigint + {salt})::bigint & 2147483647)"
         value = re.sub(r"\bh\b", h, self.value)
         if self.nulls:
@@ -84,15 +84,15 @@ class Table:
     name: str
     kind: str
     columns: list
-    members: list = field(default_factory=list)     # temporary tables with rows
-    targets: list = field(default_factory=list)     # what may be inserted into
+    members: list = field(default_factory=list)     # temporary tables that hold rows
+    targets: list = field(default_factory=list)     # tables that rows may be inserted into
     indexes: list = field(default_factory=list)
     next_id: int = 1
     serial: int = 0             # for names
-    fraction: int = 100         # of fillfactor
-    on_commit: str = ""         # what becomes of a plain table
-    sparse: bool = False        # a page or more for every two rows
-    views: list = field(default_factory=list)       # with the first three columns
+    fraction: int = 100         # fillfactor
+    on_commit: str = ""         # of a plain table: "", "DROP" or "DELETE ROWS"
+    sparse: bool = False        # a page or more for two rows
+    views: list = field(default_factory=list)       # on the first three columns
 
     @property
     def control(self):
@@ -113,8 +113,23 @@ def random_column(rng, name):
     return Column(name, kind, VALUES[kind], rng.choice([0, 0, 5, 30]))
 
 
+# Kinds of partitioned tables: the key, and the bounds of the partitions.
+PARTITIONED = {
+    "list": ("LIST (part)", ["FOR VALUES IN (0, 1)", "FOR VALUES IN (2)", "DEFAULT"]),
+    "range": ("RANGE (id)", ["FOR VALUES FROM (MINVALUE) TO (200)", "FOR VALUES FROM (200) TO (600)",
+                             "FOR VALUES FROM (600) TO (MAXVALUE)"]),
+    "sub": ("RANGE (id)", ["FOR VALUES FROM (MINVALUE) TO (300)"]),
+}
+# The partition of "sub" that is partitioned itself.
+SUBPARTITIONED = ("FOR VALUES FROM (300) TO (MAXVALUE)", "LIST (part)", ["FOR VALUES IN (0, 3)", "DEFAULT"])
+
+
+def definition(columns):
+    return "(" + ", ".join(f"{c.name} {c.type}" for c in columns) + ")"
+
+
 def create_table(rng, name, on_commit=""):
-    """A Table, and the statements that make it."""
+    """A Table, and the statements that create it."""
     columns = [Column("id", "int", "", 0), Column("part", "int", "", 0)]
     columns += [Column("k", "int", VALUES["int"], rng.choice([0, 0, 11]))]
     for n in range(rng.randint(2, 7)):
@@ -126,68 +141,24 @@ def create_table(rng, name, on_commit=""):
                        [50, 8, 8, 8, 6, 10, 10])[0]
     if on_commit:
         kind = "plain"
-    table = Table(name, kind, columns, on_commit=on_commit)
-    definition = "(" + ", ".join(f"{c.name} {c.type}" for c in columns) + ")"
+    table = Table(name, kind, columns, on_commit=on_commit, sparse=sparse)
     space = " TABLESPACE fuzz_ts" if rng.random() < 0.3 else ""
-    statements = [f"CREATE UNLOGGED TABLE {table.control} {definition}"]
-
-    # Low ones make many pages of few rows, and it is the rows that cost time.
-    # The sparse ones do not fit into a small pool.
+    # Low values give many pages with few rows; it is rows that cost time. A sparse table
+    # does not fit into a small pool.
     table.fraction = rng.choice([100, 70, 30, 10, 10, 10])
     if sparse:
-        table.sparse, table.fraction = True, 10
+        table.fraction = 10
 
-    def member(parent, bounds):
-        child = f"{name}_{table.serial}"
-        table.serial += 1
-        table.members.append(child)
-        statements.append(f"CREATE TEMP TABLE {child} PARTITION OF {parent} {bounds}"
-                          f" WITH (fillfactor = {table.fraction}){space}")
-        return child
-
+    statements = [f"CREATE UNLOGGED TABLE {table.control} {definition(columns)}"]
     if kind == "plain":
-        options = f" WITH (fillfactor = {table.fraction})"
-        if on_commit:
-            options += f" ON COMMIT {on_commit}"
-        statements.append(f"CREATE TEMP TABLE {name} {definition}{options}{space}")
+        ends = f" ON COMMIT {on_commit}" if on_commit else ""
+        statements.append(f"CREATE TEMP TABLE {name} {definition(columns)}"
+                          f" WITH (fillfactor = {table.fraction}){ends}{space}")
         table.members = [name]
-    elif kind == "list":
-        statements.append(f"CREATE TEMP TABLE {name} {definition} PARTITION BY LIST (part)")
-        member(name, "FOR VALUES IN (0, 1)")
-        member(name, "FOR VALUES IN (2)")
-        member(name, "DEFAULT")
-    elif kind == "range":
-        statements.append(f"CREATE TEMP TABLE {name} {definition} PARTITION BY RANGE (id)")
-        member(name, "FOR VALUES FROM (MINVALUE) TO (200)")
-        member(name, "FOR VALUES FROM (200) TO (600)")
-        member(name, "FOR VALUES FROM (600) TO (MAXVALUE)")
-    elif kind == "hash":
-        statements.append(f"CREATE TEMP TABLE {name} {definition} PARTITION BY HASH (id)")
-        modulus = rng.randint(2, 4)
-        for n in range(modulus):
-            member(name, f"FOR VALUES WITH (MODULUS {modulus}, REMAINDER {n})")
-    elif kind == "sub":
-        statements.append(f"CREATE TEMP TABLE {name} {definition} PARTITION BY RANGE (id)")
-        member(name, "FOR VALUES FROM (MINVALUE) TO (300)")
-        statements.append(f"CREATE TEMP TABLE {name}_s PARTITION OF {name}"
-                          " FOR VALUES FROM (300) TO (MAXVALUE) PARTITION BY LIST (part)")
-        member(f"{name}_s", "FOR VALUES IN (0, 3)")
-        member(f"{name}_s", "DEFAULT")
+    elif kind in ("inherit", "permanent"):
+        statements += inheritance(rng, table, space)
     else:
-        if kind == "inherit":
-            statements.append(f"CREATE TEMP TABLE {name} {definition}{space}")
-            table.members.append(name)
-        else:
-            statements.append(f"CREATE UNLOGGED TABLE fz.{name} {definition}")
-        table.targets = [name]
-        for n in range(rng.randint(1, 3)):
-            child = f"{name}_{n}"
-            parent = rng.choice(table.targets if kind == "inherit" else [name])
-            statements.append(f"CREATE TEMP TABLE {child} () INHERITS ({parent})"
-                              f" WITH (fillfactor = {table.fraction}){space}")
-            table.members.append(child)
-            table.targets.append(child)
-        table.serial = 9
+        statements += partitions(rng, table, space)
     table.targets = table.targets or [name]
 
     for column in columns:
@@ -197,19 +168,66 @@ def create_table(rng, name, on_commit=""):
     return table, statements
 
 
+def partitions(rng, table, space):
+    """The statements that create a partitioned table; table gets its partitions."""
+    name, statements = table.name, []
+
+    def partition(parent, bounds):
+        child = f"{name}_{table.serial}"
+        table.serial += 1
+        table.members.append(child)
+        statements.append(f"CREATE TEMP TABLE {child} PARTITION OF {parent} {bounds}"
+                          f" WITH (fillfactor = {table.fraction}){space}")
+
+    if table.kind == "hash":
+        count = rng.randint(2, 4)
+        key, all_bounds = "HASH (id)", [f"FOR VALUES WITH (MODULUS {count}, REMAINDER {n})" for n in range(count)]
+    else:
+        key, all_bounds = PARTITIONED[table.kind]
+    statements.append(f"CREATE TEMP TABLE {name} {definition(table.columns)} PARTITION BY {key}")
+    for bounds in all_bounds:
+        partition(name, bounds)
+    if table.kind == "sub":
+        own_bounds, key, all_bounds = SUBPARTITIONED
+        statements.append(f"CREATE TEMP TABLE {name}_s PARTITION OF {name} {own_bounds} PARTITION BY {key}")
+        for bounds in all_bounds:
+            partition(f"{name}_s", bounds)
+    return statements
+
+
+def inheritance(rng, table, space):
+    """The statements that create a table with children; table gets these."""
+    name = table.name
+    if table.kind == "inherit":
+        statements = [f"CREATE TEMP TABLE {name} {definition(table.columns)}{space}"]
+        table.members.append(name)
+    else:
+        statements = [f"CREATE UNLOGGED TABLE fz.{name} {definition(table.columns)}"]
+    table.targets = [name]
+    for n in range(rng.randint(1, 3)):
+        child = f"{name}_{n}"
+        parent = rng.choice(table.targets if table.kind == "inherit" else [name])
+        statements.append(f"CREATE TEMP TABLE {child} () INHERITS ({parent})"
+                          f" WITH (fillfactor = {table.fraction}){space}")
+        table.members.append(child)
+        table.targets.append(child)
+    table.serial = 9
+    return statements
+
+
 def create_many(rng, name):
-    """A Table of hundreds of partitions, none of which has a TOAST table, with an index."""
+    """A Table with an index and hundreds of partitions, without TOAST tables; the statements
+    that create it; a number of rows for it."""
     columns = [Column("id", "int", "", 0), Column("part", "int", "", 0),
                Column("k", "int", VALUES["int"], 0), Column("c0", "varchar(20)", VALUES["varchar(20)"], 9)]
     count = rng.choice([150, 200, 400])
     table = Table(name, "many", columns, [f"{name}_{n}" for n in range(count)], [name])
-    definition = "(" + ", ".join(f"{c.name} {c.type}" for c in columns) + ")"
     method, bounds = rng.choice([("HASH", f"WITH (MODULUS {count}, REMAINDER %1$s)"),
                                  ("RANGE", "FROM (%2$s) TO (%3$s)")])
     rows = 3 * count
     return table, [
-        f"CREATE UNLOGGED TABLE {table.control} {definition}",
-        f"CREATE TEMP TABLE {name} {definition} PARTITION BY {method} (id)",
+        f"CREATE UNLOGGED TABLE {table.control} {definition(columns)}",
+        f"CREATE TEMP TABLE {name} {definition(columns)} PARTITION BY {method} (id)",
         f"DO $$ BEGIN FOR i IN 0..{count - 1} LOOP EXECUTE format('CREATE TEMP TABLE {name}_%1$s PARTITION OF"
         f" {name} FOR VALUES {bounds}', i, CASE WHEN i = 0 THEN 'MINVALUE' ELSE (i * 3)::text END,"
         f" CASE WHEN i = {count - 1} THEN 'MAXVALUE' ELSE (i * 3 + 3)::text END); END LOOP; END $$",
@@ -217,7 +235,7 @@ def create_many(rng, name):
 
 
 def policies(rng, table, others):
-    """Row-level security for the table and its copy."""
+    """Policies for the table and its copy."""
     using = [f"part <> {rng.randrange(4)}", "id % 5 <> length(current_user) % 5",
              "k IS NULL OR k >= 10 OR pg_has_role('fuzz_reader', 'USAGE') AND id % 2 = 0"]
     if others:
@@ -229,7 +247,7 @@ def policies(rng, table, others):
 
 
 def views(rng, table, others):
-    """Temporary views of the table. An id is there once at most."""
+    """Temporary views on the table, with each id at most once."""
     name = table.name
     statements = []
     for options, where in rng.sample([
@@ -245,44 +263,20 @@ def views(rng, table, others):
 
 
 def create_index(rng, table):
-    """The statement that makes a random index, noted in table."""
+    """The statement that creates a random index, which table gets."""
     method = rng.choices(["btree", "hash", "gin", "gist", "spgist", "brin"],
                          [45, 10, 12, 11, 11, 11])[0]
-    options, unique, include = "", "", ""
+    unique, include = "", ""
     if method == "btree":
-        usable = table.of_type(SORTABLE)
-        columns = rng.sample(usable, min(len(usable), rng.choice([1, 1, 1, 2, 3])))
-        if table.plain() and rng.random() < 0.15:
-            columns, unique = [table.columns[0]], "UNIQUE "
-        elif rng.random() < 0.1:
-            include = " INCLUDE (part)"
-        if rng.random() < 0.3:
-            options = f" WITH (fillfactor = {rng.choice([50, 70, 100])})"
+        columns, unique, include, options = btree_columns(rng, table)
     else:
         usable = table.of_type(METHODS[method])
-        # The server itself keeps in mind pages of an SP-GiST index that it has
-        # truncated at a COMMIT, and fails to read them (15 as well as 18).
+        # The server keeps the numbers of an SP-GiST index's pages that it has truncated
+        # at a COMMIT, and fails to read them (15 as well as 18).
         if not usable or (method == "spgist" and table.on_commit == "DELETE ROWS"):
             return create_index_on_id(table)
-        columns = [rng.choice(usable)]
-        if method == "gin":
-            options = f" WITH (fastupdate = {rng.choice(['on', 'off'])})"
-        elif method == "brin":
-            options = f" WITH (pages_per_range = {rng.choice([1, 4, 16])})"
-            if rng.random() < 0.3:
-                columns = rng.sample(usable, min(2, len(usable)))
-
-    keys = []
-    for column in columns:
-        key = column.name
-        if method == "btree" and not unique:
-            if column.type == "int" and rng.random() < 0.15:
-                key = f"({key} % 10)"
-            elif column.type == "text" and rng.random() < 0.2:
-                key = f"lower({key})"
-            elif rng.random() < 0.15:
-                key += rng.choice([" DESC", " NULLS FIRST", " DESC NULLS LAST"])
-        keys.append(key)
+        columns, options = other_columns(rng, usable, method)
+    keys = [index_key(rng, c) if method == "btree" and not unique else c.name for c in columns]
     where = ""
     if not unique and rng.random() < 0.15:
         where = rng.choice([" WHERE part < 2", " WHERE id % 3 = 0", " WHERE k IS NOT NULL"])
@@ -295,6 +289,44 @@ def create_index(rng, table):
     table.indexes.append(Index(name, used, method, bool(where)))
     return (f"CREATE {unique}INDEX {name} ON {target} USING {method}"
             f" ({', '.join(keys)}){include}{options}{where}")
+
+
+def btree_columns(rng, table):
+    """Columns for a btree index, and its UNIQUE, INCLUDE and WITH clauses."""
+    unique, include, options = "", "", ""
+    usable = table.of_type(SORTABLE)
+    columns = rng.sample(usable, min(len(usable), rng.choice([1, 1, 1, 2, 3])))
+    if table.plain() and rng.random() < 0.15:
+        columns, unique = [table.columns[0]], "UNIQUE "
+    elif rng.random() < 0.1:
+        include = " INCLUDE (part)"
+    if rng.random() < 0.3:
+        options = f" WITH (fillfactor = {rng.choice([50, 70, 100])})"
+    return columns, unique, include, options
+
+
+def other_columns(rng, usable, method):
+    """Columns for an index of another method, and its WITH clause."""
+    columns = [rng.choice(usable)]
+    if method == "gin":
+        return columns, f" WITH (fastupdate = {rng.choice(['on', 'off'])})"
+    if method != "brin":
+        return columns, ""
+    options = f" WITH (pages_per_range = {rng.choice([1, 4, 16])})"
+    if rng.random() < 0.3:
+        columns = rng.sample(usable, min(2, len(usable)))
+    return columns, options
+
+
+def index_key(rng, column):
+    """A column or an expression of it, with an order."""
+    if column.type == "int" and rng.random() < 0.15:
+        return f"({column.name} % 10)"
+    if column.type == "text" and rng.random() < 0.2:
+        return f"lower({column.name})"
+    if rng.random() < 0.15:
+        return column.name + rng.choice([" DESC", " NULLS FIRST", " DESC NULLS LAST"])
+    return column.name
 
 
 def create_index_on_id(table):

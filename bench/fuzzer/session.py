@@ -1,8 +1,7 @@
-"""A session: one psql, fed with statements and read without waiting for each.
+"""A session: a psql process whose input and output are pipes.
 
-What it was fed is the script that replays the session. Statements are put into
-a queue and sent together, as waiting for the answer to each would take longer
-than most of them.
+Its input is the script that replays the session. Statements are queued and sent
+together, as waiting for each answer would take longer than most statements.
 """
 
 import os
@@ -16,21 +15,21 @@ COMPLETE = re.compile(r"( \\g|\n\\! [^\n]*)\Z")
 
 
 def terminated(sql):
-    """A statement as psql wants it: one that ends in a command of psql's own is complete."""
+    """A statement as psql expects it; one that ends in a psql command is complete."""
     return sql + ("" if COMPLETE.search(sql) else ";") + "\n"
 
 
 class SessionLost(Exception):
-    """The server, or psql, is gone in the middle of a statement."""
+    """The server or psql ended during a statement."""
 
 
 class TooSlow(Exception):
-    """A statement has been cancelled, as it had taken too long."""
+    """A statement was canceled because it took too long."""
 
 
 @dataclass
 class Outcome:
-    """What a statement gave: rows as psql prints them, or an error."""
+    """The result of a statement: rows as psql prints them, or an error."""
 
     sql: str
     must: bool = False          # an error is a failure
@@ -40,16 +39,16 @@ class Outcome:
 
 
 class Session:
-    """seconds: for a statement, before it is cancelled.
+    """seconds: the time for a statement before it is canceled.
 
-    They are counted by the waiting process, a second at a time, so that a
-    machine or a session that is stopped for a while does not use them up.
+    The waiting process counts them one at a time, so that time in which the machine
+    or the process is stopped does not count.
     """
 
     def __init__(self, options, seconds=None):
         self.script = []
         self.number = 0
-        self.waiting = []       # Outcomes not there yet
+        self.waiting = []       # marks and Outcomes that have not been read yet
         self.unsent = b""
         self.unread = b""
         self.options = options
@@ -70,31 +69,31 @@ class Session:
         outcome = Outcome(sql, must)
         self.number += 1
         self.waiting.append((b"@@%d@@ " % self.number, outcome))
-        # psql flushes what it has printed after each of its own commands
+        # psql flushes its output after each of its own commands
         self.unsent += (f"{terminated(sql)}\\echo @@{self.number}@@ :ERROR :SQLSTATE"
                         " :LAST_ERROR_MESSAGE\n").encode()
         return outcome
 
     def send(self):
-        """Send what is queued, and wait for nothing."""
+        """Send what is queued, without waiting for answers."""
         while self.unsent:
             select.select([], [self.process.stdin], [])
             self.unsent = self.unsent[os.write(self.process.stdin.fileno(), self.unsent):]
 
     def run(self, sql):
-        """Run one statement; never raises for an SQL error."""
+        """Run one statement; an SQL error is not raised."""
         outcome = self.put(sql)
         self.sync()
         return outcome
 
     def ask(self, sql):
-        """The same, for a statement that is no part of the replay."""
+        """The same for a statement that is not part of the replay."""
         outcome = self._put(sql, False)
         self.sync()
         return outcome
 
     def sync(self):
-        """Wait for all answers. The first Outcome that must not fail but did, or None."""
+        """Wait for all answers. Returns the first Outcome that must not fail but did, or None."""
         bad, done, ticks, cancelled = None, 0, 0, False
         into, out = self.process.stdin.fileno(), self.process.stdout.fileno()
         while done < len(self.waiting):
@@ -132,7 +131,8 @@ class Session:
         return bad
 
     def _take(self, mark, outcome):
-        """The answer to a statement out of what has been read, if it is all there."""
+        """Take the answer to a statement from what has been read. Returns whether it was
+        complete."""
         if self.unread.startswith(mark):
             start = 0
         else:

@@ -1,8 +1,8 @@
-"""Planner settings: the ones under test, and random ones beside them."""
+"""Planner settings: those of the modes, and random ones."""
 
-OFF, ON, ZERO = "off", "on", "zero"
+MODES = OFF, ON, ZERO = "off", "on", "zero"
 
-# name, values, version from which it is there
+# name, first version that has it
 SWITCHES = [(name, 0) for name in (
     "enable_bitmapscan", "enable_gathermerge", "enable_hashagg", "enable_hashjoin",
     "enable_incremental_sort", "enable_indexonlyscan", "enable_indexscan", "enable_material",
@@ -21,7 +21,7 @@ ZERO_COSTS = {name: "0" for name in DEFAULT_COSTS}
 
 
 def of_mode(mode, cheap):
-    """The settings of a mode; cheap: tables of this size can be parallel when on."""
+    """The settings of a mode; cheap: when on, tables of this size can be scanned in parallel."""
     if mode == ZERO:
         return dict(ZERO_COSTS, **{"temp_parallel.enabled": "on"})
     costs = dict(DEFAULT_COSTS)
@@ -42,7 +42,7 @@ def random_settings(rng, version):
         values[name] = rng.choice(["on", "off"])
     values["work_mem"] = rng.choice(["64kB", "64kB", "256kB", "4MB"])
     values["parallel_leader_participation"] = rng.choice(["on", "on", "off"])
-    # A worker costs more time than most of these queries.
+    # Launching a worker takes longer than most of these queries.
     values["max_parallel_workers_per_gather"] = rng.choices(["1", "2", "3", "4"], [70, 22, 4, 4])[0]
     values["max_parallel_workers"] = rng.choices(["8", "1", "0"], [90, 6, 4])[0]
     values["temp_parallel.worker_temp_buffers"] = rng.choice(["100", "100", "128", "1024"])
@@ -56,20 +56,20 @@ def random_settings(rng, version):
     values["effective_io_concurrency"] = rng.choice(["0", "1", "16"])
     if version >= 17:
         values["io_combine_limit"] = rng.choice(["8kB", "128kB", "128kB"])
-    # Where the server has none it does nothing.
+    # Without effect where the server has no JIT.
     values["jit"] = "on" if rng.random() < 0.004 else "off"
     return values
 
 
-# Fixed for a session; the rest of what the queries are run with.
+# The other settings of the queries, the same for the whole session.
 SESSION = {"jit": "off", "jit_above_cost": "0", "jit_inline_above_cost": "0", "jit_optimize_above_cost": "0",
            "default_statistics_target": "30", "timezone": "UTC", "extra_float_digits": "1",
            "client_min_messages": "error"}
 
 
 def statement(values, more=""):
-    """One statement that sets them all, and answers with more as well."""
-    # a role may not set all of them
+    """One statement that sets them all; more is added to its target list."""
+    # as superuser, since the role may not set all of them
     items = sorted((n, v) for n, v in values.items() if n != "role")
     if "role" in values:
         items = [("role", "none")] + items

@@ -1,17 +1,16 @@
-"""Out-of-line values that reach a parallel query as its parameters.
+"""Out-of-line values that a parallel query gets as parameters.
 
-A source is a small temporary table of wide values of many types, with a
-permanent copy as any other. A query takes values out of one, or out of a table
-that has wide columns, and hands them to a query over another table, temporary or
-permanent, whose workers look into them. Sources need not be in that query, so
-that nothing has flushed them.
+A source is a small temporary table of wide values of many types, with a permanent copy
+like any other. A value from a source, or from a table that has wide columns, becomes a
+parameter of a query over another table, temporary or permanent, whose workers detoast
+it. Sources need not be in that query, so that nothing has flushed them.
 """
 
 from . import history
 from .queries import Query
-from .schema import Column, Table
+from .schema import Column, Table, definition
 
-# The types of the values that the server does not have; made in every session.
+# Types of values that the server does not have; created in every session.
 TYPES = [
     "CREATE TYPE fz.pair AS (a int, b text)",
     "CREATE DOMAIN fz.doc AS text CHECK (length(VALUE) > 0)",
@@ -23,9 +22,9 @@ LONG = "repeat(md5(h::text), (70 + h % 190)::int)"
 DENSE = ("(SELECT string_agg(md5((h + i)::text) || '-----------------', '') FROM"
          " generate_series(1, 80 + (h % 120)::int) i)")
 
-# type: the value as an SQL expression of h, a hash of the row, large enough to be
-# stored out of line; the storage; expressions of such a value {p} and of a row
-# {r}, all of them integers or NULL.
+# Type; the value as an SQL expression of h, a hash of the row, large enough to be stored
+# out of line; the storage; expressions of such a value {p} and of a row {r}, all of
+# them integers or NULL.
 KINDS = {
     "external": ("text", LONG, "EXTERNAL", [
         "hashtext({p} || {r}.id)", "strpos({p}, ({r}.id % 90)::text)",
@@ -71,7 +70,7 @@ KINDS = {
 
 
 def create_source(rng, name):
-    """A Table for sources, and the statements that make it."""
+    """A Table that is a source, and the statements that create it."""
     columns = [Column("id", "int", "", 0), Column("part", "int", "", 0),
                Column("k", "int", "(h % 100)::int", 0)]
     statements = []
@@ -80,14 +79,13 @@ def create_source(rng, name):
         columns.append(Column(f"v{n}", type_, value, rng.choice([0, 0, 7]), kind))
         statements.append(f"ALTER TABLE {name} ALTER v{n} SET STORAGE {storage}")
     table = Table(name, "source", columns, members=[name], targets=[name])
-    definition = "(" + ", ".join(f"{c.name} {c.type}" for c in columns) + ")"
     index = [f"CREATE INDEX {name}_id ON {name} (id)"] if rng.random() < 0.4 else []
-    return table, [f"CREATE UNLOGGED TABLE {table.control} {definition}",
-                   f"CREATE TEMP TABLE {name} {definition}"] + statements + index
+    return table, [f"CREATE UNLOGGED TABLE {table.control} {definition(columns)}",
+                   f"CREATE TEMP TABLE {name} {definition(columns)}"] + statements + index
 
 
 class Value:
-    """One in a table: which, and what kind of."""
+    """A value in a table."""
 
     def __init__(self, rng, table, column, number):
         self.table = table.name
@@ -95,13 +93,38 @@ class Value:
         self.type = column.type
         self.number = number
         self.looks = KINDS[column.wide if column.wide in KINDS else "external"][3]
-        # An expression that gives it, by itself.
+        # The query that gives it.
         where = f"s.id = {number}"
         self.query = f"SELECT s.{self.column} FROM {self.table} s WHERE {where}"
 
     def look(self, rng, p, r):
         """An expression over parameter p and row r."""
         return rng.choice(self.looks).format(p=p, r=r)
+
+
+def variable(value, way):
+    """The declaration of a variable of PL/pgSQL, the statements that assign the value,
+    and the expression for it."""
+    type_, table, column = value.type, value.table, value.column
+    declare = f"pv {type_};"
+    get = f"SELECT s.{column} INTO pv FROM {table} s WHERE s.id = {value.number};"
+    if "pair" in type_ and "[]" not in type_:
+        # INTO would assign its fields one by one
+        get = f"pv := ({value.query});"
+    if way in ("field", "rowtype"):
+        return (f"pv {'record' if way == 'field' else table};",
+                f"SELECT s.* INTO pv FROM {table} s WHERE s.id = {value.number};", f"pv.{column}")
+    if way == "array" and "[]" not in type_:
+        return f"{declare} pa {type_}[];", f"{get} pa[2] := pv; pa[1] := pv;", "pa[1]"
+    if way == "pair" and type_ == "text":
+        return f"{declare} pp fz.pair;", f"{get} pp.b := pv;", "pp.b"
+    if way == "assigned":
+        return declare, f"pv := ({value.query});", "pv"
+    if way in ("for", "nested for"):
+        return "pr record;", "", "pr.pv"        # the loop assigns it
+    if way in ("argument", "lateral"):
+        return "", "", "pv"
+    return declare, get, "pv"
 
 
 class Values:
@@ -134,14 +157,14 @@ class Values:
         return table.name if rng.random() < 0.6 else table.control
 
     def body(self, given, scalar=False, r="b"):
-        """A query whose workers look into the values: given is a list of (Value, expression)."""
+        """A query whose workers detoast the values: given is a list of (Value, expression)."""
         rng = self.rng
         some = f"{r}.id % {rng.choice([5, 20, 20, 50])} = {rng.randrange(5)}"
         looks = [value.look(rng, p, r) for value, p in given]
         look = " + ".join(f"coalesce({x}, 7)::bigint" for x in looks)
         source = f"{self.big()} {r}"
         if rng.random() < 0.15:
-            # its table is in the query, too
+            # its table is also in the query
             source += f" JOIN {given[0][0].table} j ON j.id = {r}.id % 9"
         aggregates = [
             f"SELECT count(*) AS x1, sum({look}) AS x2 FROM {source} WHERE {some}",
@@ -158,12 +181,12 @@ class Values:
     # ---------- InitPlans ----------
 
     def initplan(self, value=None, depth=0):
-        """(Value, expression): a subquery that the plan runs before its workers start."""
+        """(Value, expression): a subquery that runs before the workers are launched."""
         rng = self.rng
         value = value or self.value()
         where = f"s.id = {value.number}"
         if depth < 2 and rng.random() < 0.2:
-            # another one is needed for this
+            # one that depends on another InitPlan
             inner = rng.choice([
                 f"(SELECT min(n.id) FROM {value.table} n WHERE n.id >= {value.number})",
                 f"1 + (SELECT length(n.x1::text) FROM"
@@ -185,14 +208,14 @@ class Values:
         return value, expression
 
     def subqueries(self):
-        """InitPlans, in all arrangements."""
+        """InitPlans in different places."""
         rng = self.rng
         given = [self.initplan() for _ in range(rng.choice([1, 1, 1, 2, 3]))]
         choice = rng.random()
         if choice < 0.45:
             return self.body(given)
         if choice < 0.6:
-            # One InitPlan below two Gathers: the condition gets to both arms.
+            # One InitPlan for two Gathers: the condition is pushed down to both arms.
             value, p = given[0]
             arms = [f"SELECT b.id % 40 AS id, count(*) AS n, sum(b.k) AS k FROM {self.big()} b GROUP BY 1"
                     for _ in range(rng.choice([2, 3]))]
@@ -202,11 +225,11 @@ class Values:
             one, two = self.body(given[:1], scalar=True), self.body([self.initplan(given[0][0])], scalar=True)
             return f"{one} UNION ALL {two}"
         if choice < 0.8:
-            # Launched anew for every row outside, with the same value.
+            # Workers are launched again for every outer row, with the same value.
             return (f"SELECT v.x AS x1, q.x1 AS x2, q.x2 AS x3 FROM (VALUES (1), (2), (3)) v(x), LATERAL"
                     f" ({self.body(given, scalar=True)} HAVING count(*) > v.x) q")
         if choice < 0.93:
-            # ... and with another one.
+            # ... with another value.
             value = self.value()
             p = (f"(SELECT s.{value.column} FROM {value.table} s WHERE s.id = v.x + {value.number - 1})")
             first = rng.choice(["(VALUES (1), (2), (3), (4)) v(x)",
@@ -225,70 +248,57 @@ class Values:
         """A function whose variables are the parameters of its queries."""
         rng = self.rng
         value = self.value()
-        name, table, column = "fz.v#RUN#", value.table, value.column
-        get = f"SELECT s.{column} INTO pv FROM {table} s WHERE s.id = {value.number};"
-        if "pair" in value.type and "[]" not in value.type:
-            # INTO would assign its fields one by one
-            get = f"pv := ({value.query});"
+        name = "fz.v#RUN#"
         way = rng.choice(["scalar", "scalar", "field", "rowtype", "array", "pair", "assigned", "for", "for",
                           "nested for", "into table", "using", "cursor", "perform", "argument", "lateral",
                           "block"])
-        declare, pre, p = f"pv {value.type};", get, "pv"
-        if way in ("field", "rowtype"):
-            declare = f"pv {'record' if way == 'field' else table};"
-            pre = f"SELECT s.* INTO pv FROM {table} s WHERE s.id = {value.number};"
-            p = f"pv.{column}"
-        elif way == "array" and "[]" not in value.type:
-            declare += f" pa {value.type}[];"
-            pre += " pa[2] := pv; pa[1] := pv;"
-            p = "pa[1]"
-        elif way == "pair" and value.type == "text":
-            declare += " pp fz.pair;"
-            pre += " pp.b := pv;"
-            p = "pp.b"
-        elif way == "assigned":
-            pre = f"pv := ({value.query});"
+        declare, assign, p = variable(value, way)
         given = [(value, p)]
         if rng.random() < 0.2:
             given.append(self.initplan())
         times = rng.choice([1, 1, 1, 7])        # often enough for a generic plan
         query = f"SELECT q::text FROM ({self.body(given)}) q"
-        run = f"RETURN QUERY {query};"
-        if way in ("for", "nested for"):
-            declare, pre = "pr record;", ""
-            run = (f"FOR pr IN SELECT s.id, s.{column} AS pv FROM {table} s WHERE s.id >= {value.number}"
-                   f" ORDER BY s.id LIMIT 3 LOOP RETURN QUERY SELECT q::text FROM"
-                   f" ({self.body([(value, 'pr.pv')])}) q; END LOOP;")
-            times = 1
-        elif way == "into table":
-            run = (f"DROP TABLE IF EXISTS vout; CREATE TEMP TABLE vout AS {query};"
-                   " RETURN QUERY EXECUTE 'SELECT q FROM vout'; DROP TABLE vout;")
-        elif way == "using":
-            dynamic = self.body([(value, "$1")]).replace("'", "''")
-            run = f"RETURN QUERY EXECUTE 'SELECT q::text FROM ({dynamic}) q' USING {p};"
-        elif way == "cursor":
-            declare += f" pc CURSOR (pp {value.type}) FOR {self.body([(value, 'pp')])};"
-            run = "FOR px IN pc(pv) LOOP RETURN NEXT px::text; END LOOP;"
-        elif way == "perform":
-            run = f"PERFORM {query[7:]}; RETURN NEXT 'done'; {run}"
-        argument, call = "", f"SELECT * FROM {name}()"
-        if way in ("argument", "lateral"):
-            argument, declare, pre = f"pv {value.type}", "", ""
-            call = (f"SELECT * FROM {name}(({value.query}))" if way == "argument" else
-                    f"SELECT x.id AS x1, y AS x2 FROM {table} x, LATERAL {name}(x.{column}) y"
-                    f" WHERE x.id BETWEEN {value.number} AND {value.number + 2}")
-        loop = f"FOR i IN 1..{times} LOOP {run} END LOOP;" if times > 1 else run
         if way == "block":
-            # Not a function's, but a block's that may end transactions.
+            # A DO block, which may end transactions, instead of a function.
             return ["DROP TABLE IF EXISTS vout",
-                    f"DO $$ DECLARE {declare} BEGIN {pre} CREATE TEMP TABLE vout AS {query}; END $$",
+                    f"DO $$ DECLARE {declare} BEGIN {assign} CREATE TEMP TABLE vout AS {query}; END $$",
                     "SELECT * FROM vout", "DROP TABLE vout"]
+        cursor, run = self.returning(value, way, query, p)
+        if times > 1 and way not in ("for", "nested for"):
+            run = f"FOR i IN 1..{times} LOOP {run} END LOOP;"
+        argument, call = "", f"SELECT * FROM {name}()"
+        if way == "argument":
+            argument, call = f"pv {value.type}", f"SELECT * FROM {name}(({value.query}))"
+        elif way == "lateral":
+            argument = f"pv {value.type}"
+            call = (f"SELECT x.id AS x1, y AS x2 FROM {value.table} x, LATERAL {name}(x.{value.column}) y"
+                    f" WHERE x.id BETWEEN {value.number} AND {value.number + 2}")
         return [f"CREATE FUNCTION {name}({argument}) RETURNS SETOF text LANGUAGE plpgsql AS $$"
-                f" DECLARE {declare} BEGIN {pre} {loop} END $$",
+                f" DECLARE {declare}{cursor} BEGIN {assign} {run} END $$",
                 call] + [call] * (rng.random() < 0.2) + [f"DROP FUNCTION {name}"]
 
+    def returning(self, value, way, query, p):
+        """The declaration of a cursor, if any, and the statements that return the rows of
+        query or of a similar one."""
+        if way in ("for", "nested for"):
+            return "", (f"FOR pr IN SELECT s.id, s.{value.column} AS pv FROM {value.table} s WHERE"
+                        f" s.id >= {value.number} ORDER BY s.id LIMIT 3 LOOP RETURN QUERY SELECT q::text FROM"
+                        f" ({self.body([(value, p)])}) q; END LOOP;")
+        if way == "into table":
+            return "", (f"DROP TABLE IF EXISTS vout; CREATE TEMP TABLE vout AS {query};"
+                        " RETURN QUERY EXECUTE 'SELECT q FROM vout'; DROP TABLE vout;")
+        if way == "using":
+            dynamic = self.body([(value, "$1")]).replace("'", "''")
+            return "", f"RETURN QUERY EXECUTE 'SELECT q::text FROM ({dynamic}) q' USING {p};"
+        if way == "cursor":
+            return (f" pc CURSOR (pp {value.type}) FOR {self.body([(value, 'pp')])};",
+                    "FOR px IN pc(pv) LOOP RETURN NEXT px::text; END LOOP;")
+        if way == "perform":
+            return "", f"PERFORM {query[7:]}; RETURN NEXT 'done'; RETURN QUERY {query};"
+        return "", f"RETURN QUERY {query};"
+
     def sql_function(self):
-        """Arguments of SQL functions, which the planner may put in place, or not."""
+        """Arguments of SQL functions, which the planner may inline."""
         rng = self.rng
         value = self.value()
         name = "fz.v#RUN#"
@@ -304,7 +314,7 @@ class Values:
         drop = f"DROP FUNCTION {name}"
         choice = rng.random()
         if choice < 0.3:
-            # With a variable as the argument, it is put in place.
+            # With a variable as the argument, it is inlined.
             return [create, f"CREATE FUNCTION fz.w#RUN#() RETURNS SETOF text LANGUAGE plpgsql AS $$ DECLARE"
                             f" pw {value.type}; BEGIN pw := ({value.query}); RETURN QUERY SELECT * FROM {name}(pw);"
                             " END $$",
@@ -320,7 +330,7 @@ class Values:
         return [create, call, drop]
 
     def prepared(self):
-        """Arguments of EXECUTE, which must be expressions: of a function's result."""
+        """Arguments of EXECUTE, which cannot be subqueries: results of functions."""
         rng = self.rng
         values = [self.value() for _ in range(rng.choice([1, 1, 2]))]
         getters, types, arguments = [], [], []
@@ -341,7 +351,7 @@ class Values:
         return result + ["DEALLOCATE v#RUN#"] + [f"DROP FUNCTION fz.g{n}_#RUN#" for n in range(len(values))]
 
     def trigger(self):
-        """NEW and OLD, in a function that runs a query."""
+        """NEW and OLD as parameters, in a trigger function that runs a query."""
         rng = self.rng
         value = self.value(rng.choice(self.sources))
         table, column = value.table, value.column
@@ -362,11 +372,11 @@ class Values:
             f" RETURN {row if when == 'BEFORE' else 'NULL'}; END $$",
             f"CREATE TRIGGER vt {when} {event} ON {table} FOR EACH ROW EXECUTE FUNCTION fz.v#RUN#()",
             dml, "SELECT q FROM vout"]
-        # All of it is taken back, as the copy does not have it.
+        # All of it is rolled back, as the copy does not get it.
         return result if self.isolation else ["BEGIN"] + result + ["ROLLBACK"]
 
     def bound(self):
-        """A parameter by the extended protocol, of an InitPlan that finds the value."""
+        """A parameter of the extended protocol, in an InitPlan that finds the value."""
         value = self.value()
         p = f"(SELECT s.{value.column} FROM {value.table} s WHERE s.id = $1::int)"
         sql = self.body([(value, p)])
@@ -381,8 +391,8 @@ class Values:
             weights.append(8)
         way = rng.choices(ways, weights)[0]
         made = getattr(self, way)()
-        # With parallel query, stock refuses a temporary table's value where the
-        # table that is read is permanent.
+        # With parallel query, the server itself raises an error where workers detoast a
+        # temporary table's value while they read a permanent table.
         query = Query("", kind=f"value, {way}", off={"max_parallel_workers_per_gather": "0"})
         if isinstance(made, str):
             query.sql = made
@@ -390,6 +400,6 @@ class Values:
             query.statements = made
         query.before = self.before
         if rng.random() < 0.6:
-            # it is for the workers to look
+            # so that workers detoast it
             query.settings = {"parallel_leader_participation": "off"}
         return query

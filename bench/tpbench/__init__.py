@@ -1,6 +1,6 @@
-"""Measurements of temp_parallel: what bench/versus and script/demo share.
+"""The measurements that the programs in bench and script/demo run.
 
-Each module is one concern: session (connections and arms), tpch and workloads
-(what is run), measure (how it is timed and compared), progress and report
-(what is shown).
+Packages: choice (bench/planner_choice), flush (bench/flush_cost, bench/flush_writes),
+versus (bench/versus), and common, which several of them use. Programs of a single
+module: demo, worker_pool.
 """

@@ -5,14 +5,14 @@ import os
 import sys
 from statistics import geometric_mean
 
-from . import measure, tpch
-from .progress import Progress
-from .session import OFF, ON, connect, use, value
-from .settings import SETTINGS, line
+from .common import measure, tpch
+from .common.progress import Progress
+from .common.session import OFF, ON, connect, use, value
+from .common.settings import SETTINGS, line
 
 SHOWN = "q01"       # the query whose plan is shown
-# What is done before it each time, so that there are pages to be written: the
-# load's own may have been evicted by then. No answer changes.
+# Run before it each time, so that there are dirty pages: those of the load may have
+# been evicted by then. Changes no answer.
 CHANGE = ("UPDATE lineitem SET l_tax = l_tax"
           " WHERE l_orderkey <= (SELECT max(l_orderkey) / 20 FROM lineitem)")
 WIDTH = 100         # columns
@@ -29,7 +29,7 @@ def arguments():
     if unknown:
         parser.error(f"no such query: {', '.join(sorted(unknown))}")
     if args.scale <= 0 or args.rounds < 1:
-        parser.error("scale and rounds are above 0")
+        parser.error("scale and rounds must be above 0")
     return args
 
 
@@ -39,7 +39,7 @@ def load(conn, directory, progress):
     for table in tpch.TABLES:
         progress.step(f"loading {table}")
         tpch.copy(conn, table, directory)
-    progress.step("making indexes, ANALYZE")
+    progress.step("creating indexes, ANALYZE")
     tpch.index(conn)
     size = value(conn, "SELECT pg_size_pretty(sum(pg_total_relation_size(oid))) FROM pg_class"
                        " WHERE relnamespace = pg_my_temp_schema() AND relkind = 'r'")
@@ -54,8 +54,8 @@ def colour(code, text):
 
 
 def show_plan(plan):
-    """A plan in WIDTH columns: what was measured goes to a line of its own if
-    it does not fit beside the estimate."""
+    """Print a plan in WIDTH columns: actual values are on a line of their own if they do
+    not fit beside the estimates."""
     for text in plan:
         shown = [text]
         if len(text) > WIDTH - 2 and " (actual" in text:
@@ -70,9 +70,9 @@ def show_plan(plan):
 
 
 def first_runs(conn, sql):
-    """The shown query just after a change to its table, off and then on."""
+    """Run the query that is shown just after a change to its table, off and then on."""
     dirty = "SELECT pg_dirty_local_buffers()"
-    print(f"\n{SHOWN.upper()}, each time just after\n  {CHANGE}\n\n{sql.strip()}\n")
+    print(f"\n{SHOWN.upper()}, each time right after\n  {CHANGE}\n\n{sql.strip()}\n")
     for arm, title in ((OFF, "Before: temp_parallel.enabled = off"),
                        (ON, "After: temp_parallel.enabled = on; dirty pages are written first")):
         use(conn, arm)
@@ -83,14 +83,14 @@ def first_runs(conn, sql):
         show_plan(plan)
         print(f"  Dirty local buffers before and after: {before} -> {value(conn, dirty)}\n")
         if arm is ON and not measure.is_parallel(plan):
-            print("  For the planner, writing these pages costs more than workers would save.\n")
+            print("  The planner estimates that writing these pages costs more than workers save.\n")
 
 
 def compare(conn, queries, rounds, progress):
     runs = []
     head = (f"{'query':8}{'off ms':>10}{'on ms':>10}{'off/on':>9}  {'answers':12}{'rows':>8}"
             "  plan when on")
-    progress.say(f"each query {rounds} times off and on in turns; the median is shown")
+    progress.say(f"each query {rounds} times off and on, alternating; the median is shown")
     print(f"\n{head}\n" + "-" * len(head))
     ratios = {}
     for name, sql in queries.items():
@@ -137,7 +137,7 @@ def main():
           f" {ratios[best]:.2f}x ({best}), least {ratios[worst]:.2f}x ({worst})")
     if wrong:
         sys.exit(f"  ANSWERS DIFFER: {', '.join(wrong)}")
-    print(f"  all {len(runs)} runs gave the answer of temp_parallel.enabled = off")
+    print(f"  all {len(runs)} runs gave the same answers as temp_parallel.enabled = off")
     progress.say("done; the cluster is being removed")
 
 

@@ -1,19 +1,19 @@
 """bench/worker_pool: how many local buffers a worker needs.
 
-The same parallel plans with worker_temp_buffers at several sizes, in turns;
-each time is compared with the one at the default size in the same round. Then
-whether workers start later if the session's own pool is large.
+The same parallel plans run with several values of worker_temp_buffers, alternating;
+each time is compared with that at the default size in the same round. Then launches
+are timed, to see whether workers start later if the session's own pool is large.
 """
 
 import argparse
 from statistics import median
 
-from . import measure
-from .progress import Progress, TimeLeft
-from .session import Arm, ON, apply, connect, use, value
-from .settings import SETTINGS, line
+from .common import measure
+from .common.progress import Progress, TimeLeft
+from .common.session import Arm, ON, apply, connect, use, value
+from .common.settings import SETTINGS, line
 
-# Workers only, and whatever is to be measured in them.
+# Plans that are run by workers alone.
 FORCED = {"parallel_leader_participation": "off", "parallel_setup_cost": "0",
           "parallel_tuple_cost": "0", "min_parallel_table_scan_size": "0",
           "min_parallel_index_scan_size": "0", "max_parallel_workers_per_gather": "2",
@@ -29,7 +29,7 @@ WORKLOADS = {
                 {"enable_hashjoin": "off", "enable_mergejoin": "off", "enable_memoize": "off"}),
 }
 
-# The session's own pool, and the rounds for it: a launch takes some milliseconds.
+# Sizes of the session's own pool, and the rounds for them: a launch takes some milliseconds.
 SESSION_POOLS = ("8MB", "1GB")
 LAUNCHES = 100
 
@@ -61,7 +61,7 @@ def load(conn, rows):
 
 
 def fill_pool(conn, pool):
-    """A table of a page a row, as many as the pool has."""
+    """Fill the pool with a table that has one row per page."""
     conn.execute("CREATE TEMP TABLE filler (pad text)")
     conn.execute("ALTER TABLE filler ALTER pad SET STORAGE PLAIN")
     conn.execute("INSERT INTO filler SELECT repeat('x', 7000) FROM generate_series(1,"
@@ -70,8 +70,8 @@ def fill_pool(conn, pool):
 
 
 def launches(conns):
-    """The ratios of a launch with the larger pool of the session's to one with the
-    smaller, and the median of the latter in ms."""
+    """The times of a launch with the session's larger pool by those with the smaller one,
+    and the median of the latter in ms."""
     sql = WORKLOADS["launch"][0]
     small, large = arms = [Arm(pool, "TEMP", {}) for pool in SESSION_POOLS]
     runs = []
@@ -86,13 +86,13 @@ def launches(conns):
 
 
 def report_launches(progress):
-    """Does the session's own pool matter, while it is nearly empty, and when all of
-    it is in use?"""
+    """Time launches with both sizes of the session's own pool, while it is nearly empty and
+    when all of it is in use."""
     small, large = SESSION_POOLS
     conns = {pool: connect(SETTINGS | FORCED | {"temp_buffers": pool}) for pool in SESSION_POOLS}
     for conn in conns.values():
         load(conn, 1000)
-    print(f"\nlaunch with temp_buffers = {large} by that with {small},"
+    print(f"\ntime of a launch with temp_buffers = {large} by that with {small},"
           f" median of {LAUNCHES} rounds")
     for state in ("nearly empty", "in use"):
         if state == "in use":
@@ -131,8 +131,8 @@ def main():
                 conn.execute(f"RESET {setting}")
 
     print(f"\n{value(conn, 'SELECT version()')}\n{args.rows} rows; {line()}"
-          f"\ntime by the time at the default of {default} pages:"
-          f" median of {args.rounds} rounds; in brackets the default's median\n")
+          f"\ntimes relative to those at the default of {default} pages:"
+          f" medians of {args.rounds} rounds; in parentheses the median at the default\n")
     head = f"{'workload':12}" + "".join(f"{size:>9}" for size in sizes) + f"{'':>14}"
     print(head + "\n" + "-" * len(head))
     for name in WORKLOADS:

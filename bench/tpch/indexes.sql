@@ -1,6 +1,6 @@
--- Primary keys, and indexes on the foreign keys by which the queries look rows
--- up.  Made after the load, as one does.  Foreign key constraints are left out:
--- no query needs them and temporary tables seldom have any.
+-- Primary keys, and indexes on the foreign keys by which the queries look up
+-- rows.  Created after the load, as usual.  Foreign key constraints are left out:
+-- no query needs them, and temporary tables rarely have any.
 
 ALTER TABLE region   ADD PRIMARY KEY (r_regionkey);
 ALTER TABLE nation   ADD PRIMARY KEY (n_nationkey);

@@ -1,4 +1,4 @@
--- Make, fill, index and analyze the TPC-H tables in this session.
+-- Create, fill, index and analyze the TPC-H tables in this session.
 -- psql variables: persistence = TEMP | UNLOGGED
 --                 data        = the directory that bench/tpch/generate filled
 --
@@ -6,7 +6,7 @@
 
 \ir schema.sql
 
--- \copy expands no variables, so go to the files instead, and back.
+-- \copy does not expand variables, so change to the directory and back.
 \set here `pwd`
 \cd :data
 \copy region   FROM 'region.csv'   CSV HEADER

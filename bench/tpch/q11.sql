@@ -1,6 +1,6 @@
 -- Q11, important stock identification: NATION = GERMANY, FRACTION = 0.0001
--- (The specification divides FRACTION by the scale factor; here it stays, so a
--- smaller scale gives more rows, not fewer.)
+-- (The specification divides FRACTION by the scale factor; here it is constant, so
+-- a smaller scale gives more rows, not fewer.)
 SELECT ps_partkey,
        sum(ps_supplycost * ps_availqty) AS value
 FROM partsupp

@@ -2,8 +2,8 @@
 -- psql variable: persistence = TEMP | UNLOGGED
 --
 -- Columns are in the order of the generated files.  Money and quantities are
--- numeric, as the specification wants them: sums are exact, so an answer does
--- not depend on the order in which processes add their parts up.
+-- numeric, as the specification demands: sums are exact, so an answer does not
+-- depend on the order in which processes add up their parts.
 
 CREATE :persistence TABLE region (
     r_regionkey     integer NOT NULL,

@@ -1,16 +1,16 @@
 \set ECHO none
 --
--- What the tests of the plan shapes begin with.
+-- The start of each test of plan shapes: a function that compares the results of a
+-- query, and the settings of cheap_workers.sql.
 --
-\i sql/include/cheap_workers.sql
 
--- Runs a query with its temporary tables read by the workers alone, by workers
--- and leader, and by core's plan, in this order, so that the workers meet the
--- pages as the last statement left them: dirty.
---   flushed  a TempFlush node is below Gather (with and without the leader)
---   shape    every plan line asked for is below Gather
---   answers  the three results are equal, in their order if the query ends in
---            ORDER BY
+-- Runs a query with its temporary tables read by workers only, by workers and
+-- leader, and by core's plan.  In this order, the pages that the previous statement
+-- has changed are dirty when the workers are launched.
+--   flushed      a TempFlush node is below Gather (with and without the leader)
+--   shape_found  each of the given plan lines is below Gather
+--   answers      the three results are equal, including their order if the query
+--                ends in ORDER BY
 -- A plan that is not as expected is printed.
 CREATE FUNCTION pg_temp.both_ways(query text, VARIADIC shape text[] DEFAULT '{}')
 RETURNS TABLE (flushed boolean, shape_found boolean, n bigint, answers text)
@@ -23,9 +23,9 @@ DECLARE
 	plan text;
 	node text;
 	depth int;
-	gather int;				-- depth of the Gather that we are below
-	initplan int;			-- depth of the InitPlan that we are in,
-	gather_outside int;		-- and the Gather around it
+	gather int;				-- depth of the Gather above the line
+	initplan int;			-- depth of the InitPlan that contains the line
+	gather_outside int;		-- depth of the Gather above that InitPlan
 	below text[];
 	result text;
 	results text[] := '{}';
@@ -91,4 +91,5 @@ BEGIN
 	RETURN NEXT;
 END
 $$;
-\set ECHO all
+
+\i sql/include/cheap_workers.sql

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * changes_in_phase.c
- *	  What a C function can do that SQL cannot: change a table in parallel mode.
+ *	  A C function that changes a table in parallel mode.
  *
- * For t/046_changes_in_phase.pl. Core refuses statements that write in parallel
- * mode, but heap_insert() itself refuses only in a worker.
+ * For t/046_changes_in_phase.pl.  Core rejects SQL statements that write in
+ * parallel mode, but heap_insert() itself fails only in a worker.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,7 +25,7 @@ PG_FUNCTION_INFO_V1(insert_row);
 
 /*
  * insert_row(table regclass, how text): insert a row of NULLs through the
- * table's access method ('single', 'multi'), or behind its back ('heap').
+ * table's access method ('single', 'multi'), or by heap_insert() ('heap').
  */
 Datum
 insert_row(PG_FUNCTION_ARGS)

@@ -6,8 +6,8 @@
  *
  * For t/047_other_modules.pl.  chooses_paths.relation names the relation: a
  * table without its children, or the alias of a subquery.  chooses_paths.keep
- * says which paths it keeps: 'sequential', 'index', or 'whole', which is all
- * that are not partial.
+ * says which paths are kept: 'sequential', 'index', or 'whole', which are
+ * those that are not partial.
  *
  *-------------------------------------------------------------------------
  */
@@ -55,7 +55,7 @@ choose_paths(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 	if (strcmp(keep, "whole") == 0)
 		return;
 
-	/* the dearer ones are not in the list any more: make them anew */
+	/* add_path() has removed the more expensive ones: create them again */
 	rel->pathlist = NIL;
 	if (strcmp(keep, "index") == 0)
 		create_index_paths(root, rel);
@@ -152,7 +152,7 @@ three_rows_handler(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(routine);
 }
 
-/* How often the planner has asked for paths since the last call of this. */
+/* The number of calls of three_rows_paths() since the last call of this. */
 Datum
 foreign_paths_calls(PG_FUNCTION_ARGS)
 {

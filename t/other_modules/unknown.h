@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * unknown.h
- *	  A plan node of a kind that nobody knows, while temp_parallel looks at it.
+ *	  A plan node with an unknown tag while temp_parallel looks at it.
  *
- * For t/047_other_modules.pl.  unknown_inside is loaded before temp_parallel
- * and so runs inside its hooks, unknown_outside is loaded after it: each turns
- * the tag of one node into an unknown one, or back again.
+ * For t/047_other_modules.pl.  unknown_inside is loaded before temp_parallel,
+ * so that its hooks are called by temp_parallel's; unknown_outside is loaded
+ * after it.  Each makes the tag of a node unknown, or restores it.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,7 +23,7 @@
 
 #define UNKNOWN 10000			/* added to the tag */
 
-/* The Gather that is nearest to plan on the left, plan itself among them. */
+/* The first Gather or Gather Merge on the way down the outer children. */
 static inline Plan *
 left_gather(Plan *plan)
 {

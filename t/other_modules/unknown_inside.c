@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * unknown_inside.c
- *	  See unknown.h.  unknown_inside.node says which node the planner makes
- *	  unknown: the one 'below' the Gather, or the 'top' of the plan.
+ *	  See unknown.h.  unknown_inside.node says which node of a plan becomes
+ *	  unknown: the one 'below' the Gather, or the 'top' node.
  *
  *-------------------------------------------------------------------------
  */
@@ -32,7 +32,7 @@ inside_planner(Query *parse, const char *query_string, int cursorOptions,
 	return stmt;
 }
 
-/* In a worker: what unknown_outside did is undone before core sees it. */
+/* In a worker, undo what unknown_outside did before core sees it. */
 static void
 inside_ExecutorStart(QueryDesc *queryDesc, int eflags)
 {

@@ -16,7 +16,7 @@ static bool in_workers;
 static planner_hook_type prev_planner = NULL;
 static ExecutorStart_hook_type prev_ExecutorStart = NULL;
 
-/* What unknown_inside did is undone before the plan is used. */
+/* Undo what unknown_inside did before the plan is used. */
 static PlannedStmt *
 outside_planner(Query *parse, const char *query_string, int cursorOptions,
 				ParamListInfo boundParams)

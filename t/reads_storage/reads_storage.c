@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * reads_storage.c
- *	  C functions that read a relation's storage by themselves, as some of
+ *	  C functions that read a relation's storage themselves, as some in
  *	  contrib do.
  *
  * For t/058_worker_refuses.pl.

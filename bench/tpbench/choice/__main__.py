@@ -1,0 +1,184 @@
+"""bench/planner_choice: time lost by the planner's choices, over a grid."""
+
+import argparse
+import os
+import platform
+import sys
+import time
+from statistics import mean, median
+
+from ..common import measure
+from ..common.progress import Progress, TimeLeft
+from ..common.session import apply, connect, use, value
+from ..common.settings import SETTINGS, line
+from . import grid, policy, report
+
+TRIES = 5           # for the calibration
+
+
+def listed(kind):
+    return lambda text: [kind(item) for item in text.split(",")]
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="bench/planner_choice")
+    parser.add_argument("--rows", type=listed(int), default=[200_000, 600_000, 2_000_000])
+    parser.add_argument("--widths", type=listed(str), default=list(grid.WIDTHS))
+    parser.add_argument("--dirty", type=listed(float), default=[0, 0.25, 1])
+    parser.add_argument("--selectivities", type=listed(float), default=[0.01, 1])
+    parser.add_argument("--kinds", type=listed(str), default=list(grid.KINDS))
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--csv")
+    parser.add_argument("--plot")
+    args = parser.parse_args()
+    for name, known in (("widths", grid.WIDTHS), ("kinds", grid.KINDS)):
+        unknown = set(getattr(args, name)) - set(known)
+        if unknown:
+            parser.error(f"no such {name}: {', '.join(sorted(unknown))}")
+    if min(args.rows) < grid.SIDE_PART or args.pairs < 1 or \
+            not all(0 <= part <= 1 for part in args.dirty + args.selectivities):
+        parser.error("rows must be at least 10, pairs at least 1, fractions between 0 and 1")
+    return args
+
+
+def machine():
+    model = platform.processor() or platform.machine()
+    with open("/proc/cpuinfo") as info:
+        for entry in info:
+            if entry.startswith("model name"):
+                model = entry.split(":", 1)[1].strip()
+                break
+    return f"{len(os.sched_getaffinity(0))} processors ({model}), {platform.system()}" \
+        f" {platform.release()}"
+
+
+def busy(seconds=0.5):
+    """The fraction of the processors' time that others use while this process sleeps."""
+    def times():
+        with open("/proc/stat") as stat:
+            fields = [int(field) for field in stat.readline().split()[1:9]]
+        return sum(fields), fields[3] + fields[4]       # all, idle
+
+    before = times()
+    time.sleep(seconds)
+    total, idle = (now - then for now, then in zip(times(), before))
+    return 1 - idle / total
+
+
+def calibrate(conn, progress):
+    """The recommended constants. On a busy machine this may take more than one try."""
+    for _ in range(TRIES):
+        result = conn.execute(
+            "SELECT write_temp_page_cost, buffer_scan_cost, write_page_us, read_page_us,"
+            " process_page_us, gain_page_us, planner_unit_us, write_cv, gain_cv"
+            " FROM temp_parallel_calibrate()").fetchone()
+        write, scan, write_us, read_us, process_us, gain_us, unit_us, write_cv, gain_cv = result
+        progress.say(f"calibrated: a page takes {write_us:.2f} us to write, {read_us:.2f} to read,"
+                     f" {process_us:.2f} to process, of which workers gain {gain_us:.2f};"
+                     f" a unit of the planner is {unit_us:.2f} us"
+                     f" (coefficient of variation: writing {write_cv:.0%}, gain {gain_cv:.0%})")
+        if write is not None:
+            return write, scan
+    sys.exit("the machine is too busy to calibrate")
+
+
+def time_point(conn, point, arms, pairs, each):
+    """The median time of the query by arm. Runs are made in pairs, after one that does
+    not count; pages are dirtied before each run, as the flush cleans them."""
+    runs = {arm.name: [] for arm in arms}
+    for n in range(-1, pairs):
+        for arm in measure.rotated(arms, n):
+            grid.make_dirty(conn, point.dirty)
+            run = measure.run(conn, arm, point.sql, point.name, "repeat", n)
+            if run.plan != arm.name:
+                sys.exit(f"{point.name}: the plan is {run.plan} although {arm.name} was requested")
+            if n >= 0:
+                runs[arm.name].append(run)
+            each()
+    if len({run.digest for of_arm in runs.values() for run in of_arm}) != 1:
+        sys.exit(f"{point.name}: answers differ")
+    return {name: median(run.ms for run in of_arm) for name, of_arm in runs.items()}
+
+
+class Bench:
+    """Measures the points of a grid."""
+
+    def __init__(self, conn, args, server, costs, progress):
+        self.conn, self.args, self.costs, self.progress = conn, args, costs, progress
+        self.policies = [policy.choosing(server, *item) for item in costs.items()]
+        self.arms = [policy.forced(server), policy.FORBIDDEN]
+        self.rungs = policy.ladder(costs["calibrated"])
+        self.others = []        # the load by other processes, before each table
+
+    def measure(self, point, each):
+        conn = self.conn
+        times = time_point(conn, point, self.arms, self.args.pairs, each)
+        timed = {arm.name == "parallel": measure.explain(conn, arm, point.sql) for arm in self.arms}
+        dirty_pages = grid.make_dirty(conn, point.dirty)
+        parallel, same, steps = policy.choices(conn, point, self.policies, self.rungs, timed)
+        return policy.Outcome(
+            point=point, pages=grid.pages(conn), dirty_pages=dirty_pages,
+            serial_ms=times["serial"], parallel_ms=times["parallel"],
+            parallel=parallel, same_plan=same, steps=steps)
+
+    def fill(self, table):
+        self.others.append(busy())
+        use(self.conn, policy.FORBIDDEN)
+        table.create(self.conn)
+
+    def run(self, points):
+        """The Outcomes of the points, which are grouped by table."""
+        # Weighted by pages: a point of a large table takes longer than one of a small table.
+        left = TimeLeft(sum(p.table.estimated_pages() for p in points)
+                        * (self.args.pairs + 1) * len(self.arms))
+        outcomes = []
+        for n, point in enumerate(points):
+            if n == 0 or points[n - 1].table != point.table:
+                self.progress.step(f"filling {point.table.name}, {left}")
+                self.fill(point.table)
+
+            def each():
+                left.advance(point.table.estimated_pages())
+                self.progress.step(f"{point.name}, {left}")
+
+            outcomes.append(self.measure(point, each))
+            if n + 1 == len(points) or points[n + 1].table != point.table:
+                self.progress.say(f"{point.table.name} done, {n + 1} of {len(points)} points, {left}")
+                if self.args.csv:
+                    report.write_csv(outcomes, list(self.costs), self.rungs, self.args.csv)
+        return outcomes
+
+
+def main():
+    args = arguments()
+    progress = Progress()
+    for path in (args.csv, args.plot):      # a wrong path fails before the work
+        if path:
+            open(path, "a").close()
+
+    conn = connect(SETTINGS)
+    apply(conn, {"client_min_messages": "warning"})
+    server = policy.server_settings(conn)
+    progress.say(machine())
+    costs = {"default": policy.default_costs(conn), "calibrated": calibrate(conn, progress)}
+    for name, (write, scan) in costs.items():
+        progress.say(f"{name}: write_temp_page_cost = {write:g}, buffer_scan_cost = {scan:g}")
+    points, too_large = grid.points(conn, args.rows, args.widths, args.kinds,
+                                    args.selectivities, args.dirty)
+    for table in too_large:
+        progress.say(f"left out, as they do not fit into temp_buffers: {table.name}")
+    progress.say(f"{len(points)} points, {args.pairs} pairs each; {line()}")
+    bench = Bench(conn, args, server, costs, progress)
+    outcomes = bench.run(points)
+
+    title = f"{value(conn, 'SELECT version()').split(' on ')[0]}; {machine()}; {line()}"
+    print(f"\n{title}\nother processes took {mean(bench.others):.0%} of the processors' time between"
+          f" the tables (at most {max(bench.others):.0%}); above a few percent, workers had less to gain")
+    report.summary(outcomes, list(costs), bench.rungs)
+    report.by_dimension(outcomes, list(costs))
+    if args.plot:
+        report.plot(outcomes, costs, bench.rungs, title, args.plot)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""The grid: its tables, its points, and the state of the local buffers."""
+
+import sys
+from dataclasses import dataclass
+from itertools import product
+
+from ..common.session import value
+
+# Bytes of padding in a row, besides 28 bytes of numbers and the tuple header.
+WIDTHS = {"narrow": 0, "medium": 66, "wide": 446}
+KINDS = ("scan", "join")
+SIDE_PART = 10      # the joined table has 1 / SIDE_PART of the rows
+PICKS = 1000        # selectivities are in thousandths
+POOL_PART = 0.9     # fraction of the pool that a table may fill
+
+
+@dataclass(frozen=True)
+class Table:
+    rows: int
+    width: str
+
+    def create(self, conn):
+        """Create the table: vacuumed, so that no scan sets hint bits, and in the pool."""
+        conn.execute(f"""
+            DROP TABLE IF EXISTS main, side;
+            CREATE TEMP TABLE main (id bigint, side integer, pick integer, amount integer,
+                                    pad text);
+            INSERT INTO main
+            SELECT i, i * 7919 % {self.rows // SIDE_PART}, i * 104729 % {PICKS}, i % 1003,
+                   repeat('x', {WIDTHS[self.width]})
+            FROM generate_series(1::bigint, {self.rows}) AS i;
+            CREATE TEMP TABLE side (id integer, kind integer);
+            INSERT INTO side SELECT i, i % 25 FROM generate_series(0, {self.rows // SIDE_PART - 1}) i
+        """)
+        conn.execute("VACUUM (ANALYZE) main")
+        conn.execute("VACUUM (ANALYZE) side")
+
+    @property
+    def name(self):
+        return f"{self.rows} {self.width} rows"
+
+    def estimated_pages(self):
+        row = 24 + 24 + max(WIDTHS[self.width], 4) + 4
+        return self.rows * row / 8100
+
+
+@dataclass(frozen=True)
+class Point:
+    table: Table
+    kind: str
+    selectivity: float
+    dirty: float
+
+    @property
+    def sql(self):
+        limit = round(self.selectivity * PICKS)
+        if self.kind == "scan":
+            return f"SELECT count(*), sum(amount), max(id) FROM main WHERE pick < {limit}"
+        return ("SELECT count(*), sum(amount), max(kind) FROM main"
+                f" JOIN side ON side.id = main.side WHERE pick < {limit}")
+
+    @property
+    def name(self):
+        return f"{self.kind} of {self.table.name}, {self.selectivity:g} of them," \
+            f" {self.dirty:g} dirty"
+
+
+def pages(conn):
+    return value(conn, "SELECT pg_relation_size('main') / current_setting('block_size')::int")
+
+
+def make_dirty(conn, part):
+    """Read all pages into the pool, and dirty the first part of them, as an append or
+    an update of old rows does. Returns the number of dirty pages in the pool."""
+    conn.execute("SELECT pg_flush_local_buffers(), set_config('max_parallel_workers_per_gather',"
+                 " '0', false)")
+    dirty = round(pages(conn) * part)
+    if 0 < part < 1:
+        conn.execute("SELECT pg_evict_local_buffers('main')")
+        # a TID range scan reads only these pages
+        conn.execute(f"SELECT count(*) FROM main WHERE ctid < '({dirty},0)'")
+    if part > 0:
+        conn.execute("SELECT pg_temp_buffers_dirty('main')")
+    conn.execute("SELECT pg_read_temp_relation('main'), pg_read_temp_relation('side')")
+    found = value(conn, "SELECT pg_dirty_local_buffers()")
+    # more by the table's two maps
+    if not dirty <= found <= dirty + 20:
+        sys.exit(f"{found} pages are dirty rather than {dirty}")
+    return found
+
+
+def points(conn, rows, widths, kinds, selectivities, dirty):
+    """All points, grouped by table; and the tables that do not fit into the pool."""
+    pool = value(conn, "SELECT setting::int FROM pg_settings WHERE name = 'temp_buffers'")
+    tables = [Table(*t) for t in product(rows, widths)]
+    fit = [t for t in tables
+           if t.estimated_pages() * (1 + 1 / SIDE_PART) < POOL_PART * pool]
+    return ([Point(t, *rest) for t in fit for rest in product(kinds, selectivities, dirty)],
+            [t for t in tables if t not in fit])

@@ -1,0 +1,82 @@
+"""Running a query: its time and a digest of its answer."""
+
+import hashlib
+import time
+from dataclasses import dataclass
+from statistics import median
+
+from .session import use
+
+
+@dataclass(frozen=True)
+class Run:
+    workload: str
+    phase: str      # "first" after the tables were refilled, or "repeat"
+    arm: str
+    round: int
+    plan: str       # "parallel" or "serial"
+    ms: float
+    rows: int
+    digest: str
+
+
+def digest(result):
+    """A digest of all rows in text form, independent of their order.
+
+    Rows that are equal in ORDER BY may come in any order, so rows are sorted here.
+    """
+    rows = sorted(
+        repr([result.get_value(i, j) for j in range(result.nfields)])
+        for i in range(result.ntuples))
+    return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+
+
+def run(conn, arm, sql, workload, phase, round):
+    """Run the query once as this arm; the time is that of the execution alone."""
+    plan = "parallel" if is_parallel(explain(conn, arm, sql)) else "serial"
+    with conn.cursor() as cur:
+        start = time.perf_counter()
+        cur.execute(sql)
+        ms = (time.perf_counter() - start) * 1000
+        return Run(workload, phase, arm.name, round, plan, ms, cur.pgresult.ntuples,
+                   digest(cur.pgresult))
+
+
+def rotated(arms, round):
+    """The arms, another one first in each round, so that no arm always profits from the
+    caches that its predecessor has filled."""
+    shift = round % len(arms)
+    return arms[shift:] + arms[:shift]
+
+
+def explain(conn, arm, sql, options="COSTS OFF"):
+    use(conn, arm)
+    return [line for line, in conn.execute(f"EXPLAIN ({options}) {sql}")]
+
+
+def is_parallel(plan):
+    return any("Gather" in line for line in plan)
+
+
+def select(runs, workload, phase, arm):
+    return [r for r in runs if (r.workload, r.phase, r.arm) == (workload, phase, arm)]
+
+
+def median_ms(runs, workload, phase, arm):
+    return median(r.ms for r in select(runs, workload, phase, arm))
+
+
+def ratios(runs, workload, phase, arm, base):
+    """For each round, this arm's time by the base's, so that a slow minute of the
+    machine affects both."""
+    times = {r.round: r.ms for r in select(runs, workload, phase, base)}
+    return [r.ms / times[r.round] for r in select(runs, workload, phase, arm)]
+
+
+def plans(runs, workload, phase, arm):
+    """The kinds of plan that were run: one word, or both if they changed."""
+    return "/".join(sorted({r.plan for r in select(runs, workload, phase, arm)}))
+
+
+def same_answers(runs, workload):
+    return len({r.digest for r in runs if r.workload == workload}) == 1

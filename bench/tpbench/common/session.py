@@ -1,0 +1,49 @@
+"""A connection, and the arms that are compared over it.
+
+A temporary table exists in one session only, so all arms of a comparison run in the
+same session and differ in a few settings.
+"""
+
+from dataclasses import dataclass
+
+import psycopg
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One side of a comparison: settings, and the kind of table it reads."""
+
+    name: str
+    persistence: str
+    settings: dict
+
+
+# Unlogged tables are found first only if pg_temp is listed after their schema.
+OFF = Arm("off", "TEMP", {"temp_parallel.enabled": "off", "search_path": "pg_temp, public"})
+ON = Arm("on", "TEMP", {"temp_parallel.enabled": "on", "search_path": "pg_temp, public"})
+UNLOGGED = Arm("unlogged", "UNLOGGED",
+               {"temp_parallel.enabled": "off", "search_path": "unlogged, public, pg_temp"})
+
+
+def connect(settings):
+    """Connect as libpq's environment variables say, and load the extension."""
+    conn = psycopg.connect(autocommit=True, prepare_threshold=None)
+    conn.execute("CREATE SCHEMA IF NOT EXISTS unlogged")
+    conn.execute("LOAD 'temp_parallel'")
+    conn.execute("CREATE EXTENSION IF NOT EXISTS temp_parallel")
+    apply(conn, settings)
+    return conn
+
+
+def apply(conn, settings):
+    for name, value in settings.items():
+        conn.execute("SELECT set_config(%s, %s, false)", (name, value))
+
+
+def use(conn, arm):
+    apply(conn, arm.settings)
+
+
+def value(conn, sql):
+    """The only value of the only row."""
+    return conn.execute(sql).fetchone()[0]

@@ -1,0 +1,153 @@
+"""bench/versus: off, on and unlogged over the same rows, alternating."""
+
+import argparse
+import sys
+
+from ..common import measure, tpch
+from ..common.progress import Progress, TimeLeft
+from ..common.session import OFF, ON, UNLOGGED, connect, use, value
+from ..common.settings import SETTINGS, line
+from . import job, plot, report, workloads
+
+ARMS = (OFF, ON, UNLOGGED)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="bench/versus")
+    parser.add_argument("--scale", type=float, default=0.1)
+    parser.add_argument("--rows", type=int, default=3_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--first-rounds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=3)
+    parser.add_argument("--only", type=lambda text: set(text.split(",")))
+    parser.add_argument("--csv")
+    parser.add_argument("--plot")
+    args = parser.parse_args()
+    if not 0 < args.scale <= 1 or args.rows < 1000 or args.rounds < 1 \
+            or args.first_rounds < 0 or args.jobs < 0:
+        parser.error("the scale must be above 0 and at most 1, rows at least 1000,"
+                     " rounds positive")
+    return args
+
+
+def choose(all_of_them, only):
+    if only is None:
+        return all_of_them
+    unknown = only - {w.name for w in all_of_them} - {job.NAME}
+    if unknown:
+        sys.exit(f"no such workload: {', '.join(sorted(unknown))}")
+    return [w for w in all_of_them if w.name in only]
+
+
+def run_jobs(conn, args, progress):
+    """Run the jobs. Before all else, as the tables have the same names as the others."""
+    if args.only is not None and job.NAME not in args.only:
+        return []
+    jobs = []
+    left = TimeLeft((args.jobs + 1) * len(ARMS))
+    progress.say("whole jobs")
+    for n in range(-1, args.jobs):      # one before that does not count
+        for arm in measure.rotated(ARMS, n):
+            progress.step(f"job {n + 1} {arm.name}, {left}")
+            done = job.run(conn, arm, args.rows, n)
+            if n >= 0:
+                jobs.append(done)
+            left.advance()
+    return jobs
+
+
+def load(conn, args, directory, progress):
+    workloads.create_permanent(conn, args.rows)
+    for arm in (OFF, UNLOGGED):
+        use(conn, arm)
+        progress.say(f"loading {arm.persistence.lower()} tables")
+        workloads.create(conn, arm.persistence, args.rows)
+        tpch.load(conn, arm.persistence, directory)
+
+
+def first_runs(conn, chosen, rounds, progress):
+    runs = []
+    progress.say("first runs, each after refilling the table")
+    first = [w for w in chosen if w.refill]
+    left = TimeLeft(len(first) * rounds * len(ARMS))
+    for workload in first:
+        for n in range(rounds):
+            for arm in measure.rotated(ARMS, n):
+                progress.step(f"first run of {workload.name} {arm.name}, {left}")
+                use(conn, arm)
+                workload.refill(conn)
+                runs.append(measure.run(conn, arm, workload.sql, workload.name, "first", n))
+                left.advance()
+    return runs
+
+
+def repeated_runs(conn, chosen, rounds, progress):
+    # Repeated runs are of tables without dirty pages. Otherwise a query whose flush is
+    # too expensive for the planner would never run in parallel.
+    written = value(conn, "SELECT pg_flush_local_buffers()")
+    progress.say(f"pg_flush_local_buffers() wrote {written} pages")
+
+    # One run of each does not count: it fills the caches, and its time weights the
+    # estimate of the time left.
+    progress.say("warming up")
+    weight = {}
+    for workload in chosen:
+        for arm in ARMS:
+            progress.step(f"warming up {workload.name} {arm.name}")
+            weight[workload.name, arm.name] = measure.run(
+                conn, arm, workload.sql, workload.name, "warm", 0).ms
+
+    runs = []
+    progress.say(f"{rounds} rounds")
+    left = TimeLeft(sum(weight.values()) * rounds)
+    for n in range(rounds):
+        for workload in chosen:
+            for arm in measure.rotated(ARMS, n):
+                progress.step(f"round {n + 1} {workload.name} {arm.name}, {left}")
+                runs.append(measure.run(conn, arm, workload.sql, workload.name, "repeat", n))
+                left.advance(weight[workload.name, arm.name])
+        progress.say(f"round {n + 1} of {rounds} done, {left}")
+    return runs
+
+
+def main():
+    args = arguments()
+    progress = Progress()
+    progress.say(f"TPC-H data of scale {args.scale:g}")
+    directory = tpch.generate(f"{args.scale:g}")
+    chosen = choose(workloads.synthetic(args.rows) + workloads.tpc_h(directory), args.only)
+    # A wrong path fails before the long work.
+    for path in (args.csv, args.plot):
+        if path:
+            open(path, "a").close()
+
+    conn = connect(SETTINGS)
+    jobs = run_jobs(conn, args, progress)
+    runs = []
+    if chosen:
+        load(conn, args, directory, progress)
+        runs = first_runs(conn, chosen, args.first_rounds, progress)
+        runs += repeated_runs(conn, chosen, args.rounds, progress)
+
+    title = f"{value(conn, 'SELECT version()')}\nTPC-H scale {args.scale:g}," \
+        f" {args.rows} narrow rows; {line()}"
+    print(f"\n{title}\nmedians; a ratio is the median over the rounds, in brackets the lowest and"
+          " the highest")
+    names = [w.name for w in chosen]
+    report.versus(runs, names, "First run after the table was filled, flush included", "first")
+    report.versus(runs, names, "Repeated runs", "repeat")
+    report.jobs(jobs)
+    if args.csv:
+        report.write_csv(runs, jobs, args.csv)
+    if args.plot:
+        plot.draw(runs, names, jobs, title, args.plot)
+
+    wrong = [n for n in names if not measure.same_answers(runs, n)]
+    if jobs and not job.same_answers(jobs):
+        wrong.append(job.NAME)
+    if wrong:
+        sys.exit(f"answers differ: {', '.join(wrong)}")
+
+
+if __name__ == "__main__":
+    main()

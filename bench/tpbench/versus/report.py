@@ -1,0 +1,82 @@
+"""The tables, and the CSV file."""
+
+import csv
+from dataclasses import asdict, fields
+from statistics import geometric_mean, median
+
+from ..common.measure import Run, median_ms, plans, ratios, same_answers, select
+from . import job
+
+
+def rule(text):
+    print("-" * len(text))
+
+
+def spread(values):
+    """Median, lowest and highest."""
+    return f"{median(values):6.2f} [{min(values):.2f}, {max(values):.2f}]"
+
+
+def versus(runs, names, title, phase):
+    """Medians of one phase; with a ratio below 1, the extension is faster."""
+    names = [n for n in names if select(runs, n, phase, "off")]
+    if not names:
+        return
+    head = (f"{'workload':16}{'off ms':>10}{'on ms':>10}{'unlogged ms':>13}"
+            f"{'on/off':>21}{'on/unlogged':>21}  {'answers':11}plan when on")
+    print(f"\n{title}\n{head}")
+    rule(head)
+    for name in names:
+        off, on, unlogged = (median_ms(runs, name, phase, a) for a in ("off", "on", "unlogged"))
+        to_off, to_unlogged = (ratios(runs, name, phase, "on", b) for b in ("off", "unlogged"))
+        print(f"{name:16}{off:10.1f}{on:10.1f}{unlogged:13.1f}"
+              f"{spread(to_off):>21}{spread(to_unlogged):>21}"
+              f"  {'equal' if same_answers(runs, name) else 'DIFFERENT':11}"
+              f"{plans(runs, name, phase, 'on')}")
+    rule(head)
+    of_tpch = [n for n in names if n.startswith("q")]
+    for label, group in (("all", names), ("TPC-H", of_tpch)):
+        if len(group) > 1 and (label == "all" or len(group) < len(names)):
+            totals(runs, group, label, phase)
+
+
+def totals(runs, names, label, phase):
+    off, on, unlogged = (sum(median_ms(runs, n, phase, a) for n in names)
+                         for a in ("off", "on", "unlogged"))
+    print(f"{'total, ' + label:16}{off:10.1f}{on:10.1f}{unlogged:13.1f}"
+          f"{on / off:6.2f}{on / unlogged:21.2f}")
+    means = [geometric_mean(median(ratios(runs, n, phase, "on", b)) for n in names)
+             for b in ("off", "unlogged")]
+    print(f"{'mean, ' + label:49}{means[0]:6.2f}{means[1]:21.2f}   geometric, of the ratios")
+
+
+def jobs(all_jobs):
+    """The whole job by its number of queries."""
+    if not all_jobs:
+        return
+    head = (f"{'queries':16}{'off ms':>10}{'on ms':>10}{'unlogged ms':>13}"
+            f"{'on/off':>21}{'on/unlogged':>21}  plan when on")
+    print(f"\nThe whole job: create, load, index, ANALYZE, queries, drop\n{head}")
+    rule(head)
+    for k in range(job.QUERIES + 1):
+        times = [median(j.ms(k) for j in all_jobs if j.arm == arm)
+                 for arm in ("off", "on", "unlogged")]
+        words = {"parallel" if j.parallel[k - 1] else "serial"
+                 for j in all_jobs if j.arm == "on"} if k else ()
+        print(f"{k:<16}{times[0]:10.1f}{times[1]:10.1f}{times[2]:13.1f}"
+              f"{spread(job.ratios(all_jobs, k, 'off')):>21}"
+              f"{spread(job.ratios(all_jobs, k, 'unlogged')):>21}  {'/'.join(sorted(words))}")
+
+
+def write_csv(runs, all_jobs, path):
+    with open(path, "w", newline="") as out:
+        writer = csv.DictWriter(out, [f.name for f in fields(Run)])
+        writer.writeheader()
+        writer.writerows(asdict(r) for r in runs)
+        for j in all_jobs:
+            steps = [("before", j.before, "", ""), ("drop", j.drop, "", "")] + [
+                (f"query {k + 1}", ms, "parallel" if j.parallel[k] else "serial", j.digests[k])
+                for k, ms in enumerate(j.queries)]
+            writer.writerows({"workload": job.NAME, "phase": step, "arm": j.arm, "round": j.round,
+                              "plan": plan, "ms": ms, "rows": "", "digest": digest}
+                             for step, ms, plan, digest in steps)

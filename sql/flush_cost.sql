@@ -1,0 +1,55 @@
+--
+-- What the planner charges for a flush.
+--
+CREATE EXTENSION temp_parallel;
+SET temp_buffers = '64MB';
+\i sql/include/cheap_workers.sql
+-- With costly rows a parallel plan is the cheapest, whatever its flush costs.
+SET cpu_tuple_cost = 100;
+\i sql/include/row_a_page.sql
+\i sql/include/explain_flush.sql
+
+-- The cost is computed with the current settings.
+UPDATE t SET id = id WHERE id <= 10;
+SET temp_parallel.write_temp_page_cost = 7;
+SELECT (plan->>'Planned Flush Cost')::float8 =
+       7 * (plan->>'Planned Dirtied Buffers')::int AS cost,
+       (plan->>'Planned Flush Cost')::float8 = pg_temp_flush_cost('t') AS same,
+       (plan->>'Planned Allocated Buffers')::int = pg_allocated_local_buffers() AS allocated,
+       (plan->>'Planned Dirtied Buffers')::int >= 10 AS dirtied
+  FROM flush_plan('SELECT count(*) FROM t') plan;
+
+-- A table joined with itself is flushed, and charged, once.
+SELECT (plan->>'Planned Flush Cost')::float8 = pg_temp_flush_cost('t') AS once
+  FROM flush_plan('SELECT count(*) FROM t a JOIN t b USING (id)') plan;
+-- Two tables are charged together, with one scan of the pool.
+SET temp_parallel.buffer_scan_cost = 1;
+SELECT (plan->>'Planned Flush Cost')::float8 =
+       pg_temp_flush_cost('t') + pg_temp_flush_cost('other')
+       - pg_allocated_local_buffers() AS together
+  FROM flush_plan('SELECT count(*) FROM t JOIN other USING (id)') plan;
+RESET temp_parallel.buffer_scan_cost;
+SET temp_parallel.write_temp_page_cost = 0;
+
+-- The cost is proportional to the tablespace's own seq_page_cost.
+SET allow_in_place_tablespaces = on;
+CREATE TABLESPACE regress_temp_parallel_slow LOCATION '' WITH (seq_page_cost = 3);
+CREATE TEMP TABLE slow (LIKE t INCLUDING STORAGE) TABLESPACE regress_temp_parallel_slow;
+INSERT INTO slow SELECT * FROM t;
+ANALYZE slow;
+SET temp_parallel.buffer_scan_cost = 0;
+SET temp_parallel.write_temp_page_cost = 1;
+SELECT pg_temp_flush_cost('slow') AS slow \gset cost_
+SET seq_page_cost = 3;
+SELECT pg_temp_flush_cost('slow') * 3 = :cost_slow AS three_times;
+RESET seq_page_cost;
+SET temp_parallel.write_temp_page_cost = 0;
+SELECT count(*) AS flushed FROM explain_analyze('SELECT count(*), sum(id) FROM slow') line
+ WHERE line ~ 'TempFlush';
+SELECT count(*), sum(id) FROM slow;
+DROP TABLE slow;
+DROP TABLESPACE regress_temp_parallel_slow;
+
+DROP FUNCTION explain_analyze, flush_plan;
+DROP TABLE t, other;
+DROP EXTENSION temp_parallel;

@@ -1,0 +1,83 @@
+--
+-- Statements that are run in a worker, by functions wrongly marked PARALLEL SAFE.
+--
+LOAD 'temp_parallel';
+\set SHOW_CONTEXT never
+\i sql/include/cheap_workers.sql
+SET parallel_leader_participation = off;
+
+CREATE TEMP TABLE t AS SELECT g AS id FROM generate_series(1, 1000) g;
+CREATE TEMP TABLE other AS SELECT g AS id FROM generate_series(1, 1000) g;
+CREATE INDEX ON other (id);
+ANALYZE t;
+ANALYZE other;
+
+-- A temporary table cannot be read: core's own error and SQLSTATE, although the
+-- worker has local buffers.
+CREATE FUNCTION reads_other(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
+$$ BEGIN RETURN (SELECT count(*) FROM other WHERE id = i); END $$;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t WHERE reads_other(id) = 1;
+SELECT count(*) FROM t WHERE reads_other(id) = 1;
+\set VERBOSITY sqlstate
+SELECT count(*) FROM t WHERE reads_other(id) = 1;
+
+-- Not even the table that the worker is scanning.
+CREATE FUNCTION reads_t(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
+$$ DECLARE n bigint; BEGIN EXECUTE 'SELECT count(*) FROM t' INTO n; RETURN n; END $$;
+SELECT count(*) FROM t WHERE reads_t(id) = 1;
+
+-- A sequence, and a view over the table.
+CREATE TEMP SEQUENCE s;
+CREATE FUNCTION reads_sequence(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
+$$ BEGIN RETURN (SELECT last_value FROM s); END $$;
+SELECT count(*) FROM t WHERE reads_sequence(id) = 1;
+CREATE TEMP VIEW v AS SELECT id FROM other;
+CREATE FUNCTION reads_view(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
+$$ BEGIN RETURN (SELECT count(*) FROM v WHERE id = i); END $$;
+SELECT count(*) FROM t WHERE reads_view(id) = 1;
+
+-- COPY of a table, which does not go through the planner; and of a query.
+CREATE FUNCTION copies(i int, what text) RETURNS bool LANGUAGE plpgsql PARALLEL SAFE AS
+$$ BEGIN EXECUTE format('COPY %s TO %L', what, '/dev/null'); RETURN true; END $$;
+SELECT count(*) FROM t WHERE copies(id, 'other');
+SELECT count(*) FROM t WHERE copies(id, 't');
+SELECT count(*) FROM t WHERE copies(id, '(SELECT * FROM other)');
+\set VERBOSITY terse
+SELECT count(*) FROM t WHERE copies(id, 'other');
+-- of a permanent table, it works
+SELECT count(*) FROM t WHERE copies(id, 'pg_am') AND id < 5;
+-- EXPLAIN, cursors
+CREATE FUNCTION explains(i int) RETURNS bool LANGUAGE plpgsql PARALLEL SAFE AS
+$$ BEGIN EXECUTE 'EXPLAIN ANALYZE SELECT * FROM other'; RETURN true; END $$;
+SELECT count(*) FROM t WHERE explains(id);
+CREATE FUNCTION fetches(i int) RETURNS bool LANGUAGE plpgsql PARALLEL SAFE AS
+$$ DECLARE c CURSOR FOR SELECT * FROM other; r record; BEGIN OPEN c; FETCH c INTO r; CLOSE c; RETURN true; END $$;
+SELECT count(*) FROM t WHERE fetches(id);
+\set VERBOSITY default
+
+-- A permanent table can be read.
+CREATE FUNCTION reads_catalog(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
+$$ BEGIN RETURN (SELECT count(*) FROM pg_class WHERE relname = 'pg_class'); END $$;
+SELECT count(*) FROM t WHERE reads_catalog(id) = 1;
+
+-- A worker that scans no temporary table has no local buffers: core's own check
+-- raises the error.
+CREATE TABLE permanent AS SELECT g AS id FROM generate_series(1, 1000) g;
+ALTER TABLE permanent SET (parallel_workers = 2);
+ANALYZE permanent;
+SELECT count(*) FROM permanent WHERE reads_other(id) = 1;
+
+-- In the leader the same function works.
+SET parallel_leader_participation = on;
+SELECT reads_other(id) FROM t WHERE id = 7;
+SET max_parallel_workers_per_gather = 0;
+SELECT count(*) FROM t WHERE reads_other(id) = 1;
+RESET max_parallel_workers_per_gather;
+
+-- The session can use the table.
+SELECT count(*), sum(id) FROM t;
+
+DROP FUNCTION copies, explains, fetches, reads_other, reads_t, reads_sequence, reads_view, reads_catalog;
+DROP TABLE permanent, t;
+DROP TABLE other CASCADE;
+DROP SEQUENCE s;
