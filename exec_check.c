@@ -19,6 +19,7 @@
 
 #include "exec.h"
 
+/* The kinds of node are those of ExecInitNode() of execProcnode.c. */
 static bool
 check_flushed_walker(PlanState *ps, void *context)
 {

@@ -111,13 +111,17 @@ temp_flush_create_state(CustomScan *cscan)
 	return (Node *) state;
 }
 
-/* The child's row is this node's row: no copy, no projection. */
+/*
+ * The child's row is this node's row: no copy, no projection.
+ * Replaces ExecCustomScan() of nodeCustom.c.
+ */
 static TupleTableSlot *
 temp_flush_pass_on(PlanState *ps)
 {
 	return ExecProcNode(outerPlanState(ps));
 }
 
+/* Called at the end of ExecInitCustomScan() of nodeCustom.c. */
 static void
 temp_flush_begin(CustomScanState *css, EState *estate, int eflags)
 {

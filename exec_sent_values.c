@@ -102,6 +102,7 @@ is_temp_toast_pointer(Datum value, Oid *toastrelid)
 /*
  * Does the TOAST table have a row of the value, dead or alive?  If not, the
  * value's own table has been emptied since the pointer was fetched.
+ * As toastrel_valueid_exists() of toast_internals.c, without a lock.
  */
 static bool
 toast_value_exists(struct varatt_external *pointer)
@@ -186,7 +187,10 @@ inline_param_value(InlineParams *params, InlineParam *param, Datum value)
 	return param->value;
 }
 
-/* paramFetch of the list that the executor sees. */
+/*
+ * paramFetch of the list that the executor sees: SerializeParamList() of
+ * params.c and ExecEvalParamExtern() of execExprInterp.c call it.
+ */
 static ParamExternData *
 fetch_inline_param(ParamListInfo list, int paramid, bool speculative,
 				   ParamExternData *workspace)

@@ -33,7 +33,7 @@ is_temp_storage(RangeTblEntry *rte)
 static void
 refuse(void)
 {
-	/* message and SQLSTATE of InitLocalBuffers() */
+	/* message and SQLSTATE of InitLocalBuffers() of localbuf.c */
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 			 errmsg("cannot access temporary tables during a parallel operation")));

@@ -82,7 +82,7 @@ drop_hints(Buffer buffer, bool may_be_dropped)
 	state &= ~((BufferState) (BM_DIRTY | BM_JUST_DIRTIED));
 	LocalBufferStateWrite(desc, state);
 
-	/* MarkLocalBufferDirty() counted it, for EXPLAIN (BUFFERS) */
+	/* MarkLocalBufferDirty() of localbuf.c counted it for EXPLAIN (BUFFERS) */
 	pgBufferUsage.local_blks_dirtied--;
 	tp_session_stats.hints_dropped++;
 }
@@ -218,7 +218,8 @@ following_block(HeapScanDesc scan, ScanDirection dir)
 
 /*
  * Pin the scan's next page as rs_cbuf and rs_cblock.  False at the end of the
- * scan, with nothing pinned.
+ * scan, with nothing pinned.  As heap_fetch_next_buffer() of heapam.c (15:
+ * heapgetpage()).
  */
 static bool
 pin_next_page(HeapScanDesc scan, ScanDirection dir)
@@ -261,7 +262,8 @@ pin_next_page(HeapScanDesc scan, ScanDirection dir)
 }
 
 /*
- * Make rs_ctup the scan's next visible tuple, as heapgettup_pagemode() does.
+ * Make rs_ctup the scan's next visible tuple, as heapgettup_pagemode() of
+ * heapam.c does.
  * At the end t_data is NULL and nothing is pinned.
  */
 static void
@@ -312,6 +314,7 @@ fetch_next_tuple(HeapScanDesc scan, ScanDirection dir)
 	scan->rs_inited = false;
 }
 
+/* As heap_getnextslot() of heapam.c. */
 static bool
 readonly_getnextslot(TableScanDesc sscan, ScanDirection dir,
 					 TupleTableSlot *slot)
@@ -332,6 +335,7 @@ readonly_getnextslot(TableScanDesc sscan, ScanDirection dir,
 	return true;
 }
 
+/* As heap_getnextslot_tidrange() of heapam.c. */
 static bool
 readonly_getnextslot_tidrange(TableScanDesc sscan, ScanDirection dir,
 							  TupleTableSlot *slot)
@@ -366,6 +370,7 @@ readonly_getnextslot_tidrange(TableScanDesc sscan, ScanDirection dir,
 	return false;
 }
 
+/* As heapam_scan_sample_next_block() of heapam_handler.c. */
 static bool
 readonly_sample_next_block(TableScanDesc sscan, SampleScanState *scanstate)
 {
@@ -536,7 +541,7 @@ readonly_bitmap_next_block(TableScanDesc sscan, TBMIterateResult *tbmres)
 	bool		droppable;
 	bool		found;
 
-	/* no page will be read: see heapam_scan_bitmap_next_block() */
+	/* reads no page: heapam_scan_bitmap_next_block() of heapam_handler.c */
 	if (!IsInParallelMode() ||
 		(!IsolationIsSerializable() && tbmres->blockno >= scan->rs_nblocks))
 		return heap->scan_bitmap_next_block(sscan, tbmres);
@@ -598,6 +603,7 @@ readonly_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid,
 	return found;
 }
 
+/* Calls heapam_fetch_row_version() of heapam_handler.c. */
 static bool
 readonly_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 						   TupleTableSlot *slot)

@@ -81,6 +81,11 @@ forget_marks(IndexScanDesc scan)
 	}
 }
 
+/*
+ * The callbacks that may mark entries: btgettuple() and others of nbtree.c,
+ * hashgettuple() and others of hash.c, gistgettuple() of gistget.c, and
+ * gistrescan() and gistendscan() of gistscan.c.
+ */
 static bool
 readonly_gettuple(IndexScanDesc scan, ScanDirection direction)
 {

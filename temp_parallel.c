@@ -5,12 +5,13 @@
  *
  * A statement passes the hooks in this order: the planner (plan_paths.c makes
  * paths that workers may run, plan_gather_cost.c charges the Gather with the
- * flush, plan_placement.c puts the flush node into the finished plan), the start
- * of the executor (exec_sent_values.c), and its run (exec_run.c).  There
- * exec_second_look.c may leave the plan to the leader; otherwise the flush node
- * (exec_flush.c) writes the tables out, and the workers read them (exec_worker.c).
+ * flush, plan_placement.c puts the flush node into the finished plan), the
+ * start of the executor (exec_sent_values.c), and its run (exec_run.c).
+ * There exec_second_look.c may leave the plan to the leader; otherwise the
+ * flush node (exec_flush.c) writes the tables out, and the workers read them
+ * (exec_worker.c).
  *
- * Every hook calls the one that was there before.  Most statements of most
+ * Every hook calls the one that was set before it.  Most statements of most
  * sessions have nothing to do with temporary tables, so each hook first checks
  * here, by inexpensive conditions, whether it has anything to do.
  *
@@ -45,6 +46,12 @@ void		_PG_init(void);
  * Planner
  * ----------
  */
+
+/*
+ * Plan a statement, with charges if workers may read temporary tables.  For
+ * that it has to meet those conditions of standard_planner() of planner.c for
+ * parallel mode that are cheap to test.
+ */
 static PlannedStmt *
 run_planner(PLANNER_HOOK_ARGS)
 {
@@ -54,9 +61,8 @@ run_planner(PLANNER_HOOK_ARGS)
 		tp_worker_refuse_query(parse);
 
 	/*
-	 * The server's tests expect plans as if there were no workers with
-	 * "regress", which makes EXPLAIN hide the Gather, but not the flush node
-	 * below it.
+	 * With "regress", which is for the server's tests, EXPLAIN hides the
+	 * Gather, as if there were no workers, but would show the flush node.
 	 */
 	consider_temp = tp_enabled &&
 		tp_session_has_temp_tables() &&
@@ -102,7 +108,7 @@ static void
 temp_parallel_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
 							   RangeTblEntry *rte)
 {
-	/* children's turn comes with their topmost parent's */
+	/* children are treated with their topmost parent */
 	if (rel->reloptkind == RELOPT_BASEREL && tp_planning_temp_tables())
 	{
 		tp_add_worker_visible_paths(root, rel, rti, rte);
@@ -148,7 +154,7 @@ start_executor(QueryDesc *queryDesc, int eflags)
 		standard_ExecutorStart(queryDesc, eflags);
 }
 
-/* A statement that may launch workers and send them values. */
+/* Start the executor for a statement that may send parameters to workers. */
 static void
 start_parallel_executor(QueryDesc *queryDesc, int eflags)
 {
