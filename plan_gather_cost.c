@@ -627,7 +627,7 @@ genetic_join_search(int levels_needed)
  */
 RelOptInfo *
 tp_next_join_search(join_search_hook_type next, PlannerInfo *root,
-				 int levels_needed, List *initial_rels)
+					int levels_needed, List *initial_rels)
 {
 	if (next != NULL)
 		return next(root, levels_needed, initial_rels);
@@ -645,7 +645,7 @@ tp_next_join_search(join_search_hook_type next, PlannerInfo *root,
  */
 RelOptInfo *
 tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
-							int levels_needed, List *initial_rels)
+							   int levels_needed, List *initial_rels)
 {
 	RelOptInfo *rel = NULL;
 	bool		parallel = false;

@@ -395,7 +395,7 @@ barred_by_temp_table(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
  */
 void
 tp_add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
-						 RangeTblEntry *rte)
+							RangeTblEntry *rte)
 {
 	if (!root->glob->parallelModeOK ||
 		rel->consider_parallel ||

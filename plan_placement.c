@@ -132,8 +132,8 @@ tp_place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
 	{
 		Plan	   *gather = lfirst(lc);
 		PlanContents contents = tp_plan_contents(gather->lefttree, stmt->rtable,
-											  stmt->subplans);
-		FlushPlan info;
+												 stmt->subplans);
+		FlushPlan	info;
 
 		if (contents.temp_tables == NIL)
 			continue;

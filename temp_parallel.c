@@ -124,9 +124,9 @@ temp_parallel_join_search(PlannerInfo *root, int levels_needed,
 {
 	if (tp_planning_temp_tables())
 		return tp_join_search_with_flush_cost(prev_join_search, root,
-										   levels_needed, initial_rels);
+											  levels_needed, initial_rels);
 	return tp_next_join_search(prev_join_search, root, levels_needed,
-							initial_rels);
+							   initial_rels);
 }
 
 static void
