@@ -271,7 +271,8 @@ temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
  * tuple bound.  Opens the relations without a lock, and closes them.  Raises
  * an internal error if a table is not in a read-only phase or the plan reads
  * one that is not listed, and what the storage manager raises; pages not
- * written by then stay dirty.
+ * written by then stay dirty.  ExecGather() of nodeGather.c and
+ * ExecGatherMerge() of nodeGatherMerge.c call it through execParallel.c.
  */
 static void
 temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,

@@ -359,7 +359,8 @@ exec_inline_output(PlanState *ps)
 /*
  * Have the InitPlans of estate that set params, the initParam of a Gather,
  * return values without TOAST pointers into temporary tables.  Done once, for
- * all launches of workers and all Gathers.
+ * all launches of workers and all Gathers.  ExecSetParamPlan() of
+ * nodeSubplan.c copies what they return.
  */
 static void
 inline_initplan_outputs(EState *estate, Bitmapset *params)
@@ -432,7 +433,8 @@ check_sent_value(Datum value, Oid type)
 
 /*
  * In a worker that has local buffers, before its plan runs: raise an internal
- * error if it was sent a TOAST pointer into a temporary table.
+ * error if it was sent a TOAST pointer into a temporary table.  What
+ * RestoreParamExecParams() of execParallel.c has not set is zero.
  */
 void
 tp_check_sent_values(QueryDesc *queryDesc)

@@ -28,7 +28,8 @@ static FlushShared *shared = NULL;
 
 /*
  * Is queryDesc's plan the one that the leader has sent?  Statements that
- * functions run in the worker have another destination.
+ * functions run in the worker have another destination than what
+ * ExecParallelGetReceiver() of execParallel.c makes.
  */
 static bool
 is_sent_by_leader(QueryDesc *queryDesc)
@@ -133,7 +134,7 @@ tp_worker_attach(FlushShared *from_leader)
  * When workers are launched again, ExecParallelReinitialize() leaves their
  * tuple bound at that of the first launch.  With another LIMIT or OFFSET a
  * worker then returns too few rows, over permanent tables too.  Here the bound
- * is that of the present launch.
+ * is that of the present launch, set as by ParallelQueryMain().
  */
 void
 tp_worker_run(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)

@@ -90,8 +90,9 @@ tp_worker_refuse_query(Query *query)
 
 /*
  * The same for a utility command.  COPY TO reads a table without planning a
- * query.  Other commands that are allowed in parallel mode read tables by
- * statements of their own, or not at all.
+ * query.  Other commands that are allowed in parallel mode, for which see
+ * ClassifyUtilityCommandAsReadOnly() of utility.c, read tables by statements
+ * of their own, or not at all.
  */
 void
 tp_worker_refuse_utility(Node *statement)

@@ -52,6 +52,8 @@ static List *refused = NIL;
 /*
  * Mark relation relid, and keep it open.  Returns the descriptor, or NULL if
  * there is no such relation, or it has no storage, or it is marked already.
+ * ReadBufferExtended() and PrefetchBuffer() of bufmgr.c and read_stream.c
+ * refuse a marked relation.
  */
 static Relation
 refuse_relation(Oid relid)

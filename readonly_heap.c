@@ -180,8 +180,8 @@ first_block(HeapScanDesc scan, ScanDirection dir)
 }
 
 /*
- * The block to read after rs_cblock, or InvalidBlockNumber at the end; from
- * the same function.
+ * The block to read after rs_cblock, or InvalidBlockNumber at the end, as
+ * heapgettup_pagemode() of heapam.c.
  */
 static BlockNumber
 following_block(HeapScanDesc scan, ScanDirection dir)
@@ -418,8 +418,9 @@ readonly_sample_next_block(TableScanDesc sscan, SampleScanState *scanstate)
 }
 
 /*
- * Without page-at-a-time mode, heap tests visibility here, on the page that
- * scan_sample_next_block has pinned.
+ * Without page-at-a-time mode, heapam_scan_sample_next_tuple() of
+ * heapam_handler.c tests visibility, on the page that scan_sample_next_block
+ * has pinned.
  */
 static bool
 readonly_sample_next_tuple(TableScanDesc sscan, SampleScanState *scanstate,
@@ -503,8 +504,8 @@ bitmap_next_block(HeapScanDesc scan, bool *recheck,
 }
 
 /*
- * While the current page has tuples left, heap's own callback only returns the
- * next one.
+ * While the current page has tuples left, heapam_scan_bitmap_next_tuple() of
+ * heapam_handler.c only returns the next one.
  */
 static bool
 readonly_bitmap_next_tuple(TableScanDesc sscan, TupleTableSlot *slot,
@@ -571,9 +572,9 @@ readonly_bitmap_next_block(TableScanDesc sscan, TBMIterateResult *tbmres)
  */
 
 /*
- * Pin the page as xs_cbuf beforehand, to look at its dirty flag.  Heap then
- * takes it for the page of the previous call, and neither pins nor prunes it
- * again.
+ * Pin the page as xs_cbuf beforehand, to look at its dirty flag.
+ * heapam_index_fetch_tuple() of heapam_handler.c then takes it for the page of
+ * the previous call, and neither pins nor prunes it again.
  *
  * Never reports all_dead: the index would mark its entry, and nothing would
  * clear the dirty flag of the index page.
@@ -633,7 +634,8 @@ readonly_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
  * refuses statements that write earlier, and heap_update() and heap_delete()
  * refuse to be called.  The rest is refused here: locking of rows by SELECT
  * FOR UPDATE in a function, and inserts by a C function.  (A speculative
- * insertion is part of INSERT ON CONFLICT, which core refuses.)
+ * insertion is part of INSERT ON CONFLICT, which core refuses.)  In a worker,
+ * heap_prepare_insert() of heapam.c refuses, too.
  */
 static void
 refuse_write(Relation rel)

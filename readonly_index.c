@@ -63,7 +63,10 @@ marking_am(Relation index)
 	return NULL;
 }
 
-/* Discard the list of entries that scan was going to mark. */
+/*
+ * Discard the list of entries that scan was going to mark: by _bt_killitems()
+ * of nbtutils.c, _hash_kill_items() of hashutil.c, gistkillitems() of gistget.c.
+ */
 static void
 forget_marks(IndexScanDesc scan)
 {
