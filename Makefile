@@ -5,6 +5,7 @@
 MODULE_big = temp_parallel
 OBJS = \
 	exec_check.o \
+	exec_explain.o \
 	exec_flush.o \
 	exec_hint.o \
 	exec_run.o \
@@ -21,6 +22,7 @@ OBJS = \
 	func_localbuf.o \
 	func_oscache.o \
 	func_stats.o \
+	func_tables.o \
 	func_view.o \
 	localbuf_account.o \
 	localbuf_dropped.o \

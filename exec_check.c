@@ -3,10 +3,13 @@
  * exec_check.c
  *	  Cross-check: a plan below Gather reads only what is flushed for it.
  *
- * plan_walk.c finds the temporary tables and indexes by the plan tree.  The check
- * looks at what the running plan has opened instead, in the leader before workers
- * are launched and in each worker before it runs, so that a mistake of the former
- * is an error and not a wrong answer.
+ * plan_walk.c finds the temporary tables and indexes in the plan tree.  This
+ * check looks at what the initialized plan has opened instead, in the leader
+ * before workers are launched and in each worker before it runs the plan.  So
+ * an omission in plan_walk.c causes an error, not a wrong answer.
+ *
+ * The invariant: no worker runs a plan that scans a temporary table or index
+ * that its flush node does not list.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,6 +19,7 @@
 
 #include "exec.h"
 
+/* The kinds of node are those of ExecInitNode() of execProcnode.c. */
 static bool
 check_flushed_walker(PlanState *ps, void *context)
 {
@@ -60,8 +64,8 @@ check_flushed_walker(PlanState *ps, void *context)
 }
 
 /*
- * Raise an error (internal) if ps, or a node below it, has a temporary table or an
- * index of one open that plan does not list.
+ * Raise an internal error if ps, or a node below it, subplans included, has a
+ * temporary table or an index of one open that is not in plan's lists.
  */
 void
 tp_check_flushed(PlanState *ps, const FlushPlan *plan)

@@ -1,16 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * exec_flush.c
- *	  Custom Scan (TempFlush): write the tables out before workers read them.
+ *	  Execution of the flush node, Custom Scan (TempFlush), which writes
+ *	  temporary tables to their files before workers read them.
  *
- * A node below Gather that passes on what its child returns.  Its work is done
- * in the callbacks that the leader runs before it launches workers, and only
- * when it does: a cursor, a partial fetch or a statement that the second look
- * left to the leader never comes there, and nothing is written for it.  In a
- * worker, a plan with the node in it opens the door to the tables.
+ * The node stands below a Gather and returns its child's rows.  It flushes in
+ * the callbacks that the executor calls in the leader before it launches
+ * workers.  For a cursor, a partial fetch, or a statement that the second look
+ * has left to the leader, they are not called and nothing is written.  A
+ * worker with the node in its plan gets access to the node's tables
+ * (exec_worker.c).
  *
- * The invariant: when a worker starts, every page of every table and index that
- * it may read is in its files as the leader sees it.
+ * The invariant: when a worker starts, the files of each table and index that
+ * it may read hold every page as the leader sees it.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,11 +29,11 @@ typedef struct TempFlushState
 {
 	CustomScanState css;
 	FlushPlan	plan;
-	PlanState  *gather;			/* in the leader: the node that launches */
+	PlanState  *gather;			/* in the leader: the Gather above */
 	bool		skipped;		/* the second look left it to the leader */
 	bool		launched;		/* a launch that is not counted yet */
 	int64		written;		/* pages, by all launches of this execution */
-	double		time;			/* milliseconds it took */
+	double		time;			/* of these, milliseconds */
 } TempFlushState;
 
 static Node *temp_flush_create_state(CustomScan *cscan);
@@ -66,7 +68,7 @@ static const CustomExecMethods exec_methods = {
 	.ExplainCustomScan = temp_flush_explain,
 };
 
-/* Workers find the node's methods by its name. */
+/* Register the node's methods, by whose name workers find them. */
 void
 tp_register_flush_node(void)
 {
@@ -78,7 +80,9 @@ tp_register_flush_node(void)
  * ----------
  */
 
-/* Where the node's Gather keeps the number of workers of its last launch. */
+/*
+ * The field of the node's Gather with the number of workers it last launched.
+ */
 static int *
 nworkers_launched(TempFlushState *state)
 {
@@ -87,7 +91,7 @@ nworkers_launched(TempFlushState *state)
 		&((GatherMergeState *) state->gather)->nworkers_launched;
 }
 
-/* Count the workers of the last launch. */
+/* Add the workers of the last launch to the session's counter, once. */
 static void
 count_launched_workers(TempFlushState *state)
 {
@@ -107,13 +111,17 @@ temp_flush_create_state(CustomScan *cscan)
 	return (Node *) state;
 }
 
-/* The child's row is this node's row: no copy, no projection. */
+/*
+ * The child's row is this node's row: no copy, no projection.
+ * Replaces ExecCustomScan() of nodeCustom.c.
+ */
 static TupleTableSlot *
 temp_flush_pass_on(PlanState *ps)
 {
 	return ExecProcNode(outerPlanState(ps));
 }
 
+/* Called at the end of ExecInitCustomScan() of nodeCustom.c. */
 static void
 temp_flush_begin(CustomScanState *css, EState *estate, int eflags)
 {
@@ -121,12 +129,12 @@ temp_flush_begin(CustomScanState *css, EState *estate, int eflags)
 
 	outerPlanState(css) = ExecInitNode(outerPlan(ps->plan), estate, eflags);
 
-	/* what the parent sees are the child's slots, of whatever kind */
+	/* the parent gets the child's slots, of whatever kind */
 	ps->resultops = ExecGetResultSlotOps(outerPlanState(css),
 										 &ps->resultopsfixed);
 	ps->resultopsset = true;
 
-	/* skip nodeCustom.c, one indirect call is enough for every row */
+	/* bypass nodeCustom.c: one indirect call for each row is enough */
 	ps->ExecProcNode = temp_flush_pass_on;
 }
 
@@ -161,7 +169,7 @@ typedef struct NodeSearch
 {
 	PlanState  *gather;			/* the nearest one above */
 	List	   *gathers;		/* found so far */
-	List	   *flush_nodes;	/* the same */
+	List	   *flush_nodes;	/* found so far */
 } NodeSearch;
 
 static bool
@@ -169,7 +177,7 @@ search_nodes(PlanState *ps, NodeSearch *search)
 {
 	PlanState  *gather = search->gather;
 
-	/* a subplan can be run by more than one expression, hence "unique" */
+	/* several expressions can share a subplan, so a node may be found again */
 	if (IsA(ps, GatherState) || IsA(ps, GatherMergeState))
 	{
 		search->gather = ps;
@@ -186,10 +194,11 @@ search_nodes(PlanState *ps, NodeSearch *search)
 }
 
 /*
- * Find the Gather and Gather Merge nodes of a plan that is about to run, and its
- * flush nodes, each of which learns which of the former it belongs to.  root is the
- * plan's topmost node.  Both are Lists of PlanState in the current memory context,
- * which is not used if the plan has none.
+ * Find the Gather and Gather Merge nodes, and the flush nodes, of the plan
+ * whose topmost node is root, and which is about to run.  Returns both as
+ * Lists of PlanState without duplicates, in the current memory context, in
+ * which nothing is allocated if there are none.  Tells each flush node its
+ * Gather.
  */
 void
 tp_find_parallel_nodes(PlanState *root, List **gathers, List **flush_nodes)
@@ -200,8 +209,8 @@ tp_find_parallel_nodes(PlanState *root, List **gathers, List **flush_nodes)
 	(void) search_nodes(root, &search);
 
 	/*
-	 * A subplan need not be linked into the tree yet: ExecWorkTableScan()
-	 * initializes its target list when it is first called.
+	 * A subplan may not be linked into the tree yet: ExecWorkTableScan()
+	 * initializes its projection when it is first called.
 	 */
 	foreach(lc, root->state->es_subplanstates)
 	{
@@ -213,7 +222,8 @@ tp_find_parallel_nodes(PlanState *root, List **gathers, List **flush_nodes)
 }
 
 /*
- * What flush_node was planned to flush; decoded once, when its state was created.
+ * What flush_node was planned to flush, decoded when its state was created,
+ * and valid as long as that.
  */
 const FlushPlan *
 tp_flush_node_plan(CustomScanState *flush_node)
@@ -222,8 +232,8 @@ tp_flush_node_plan(CustomScanState *flush_node)
 }
 
 /*
- * For EXPLAIN: the statement runs without parallel mode, for the second look has
- * found that cheaper.
+ * Note, for EXPLAIN and the session's counters, that the second look has left
+ * the statement of flush_nodes to the leader.
  */
 void
 tp_skip_flush_nodes(List *flush_nodes)
@@ -236,8 +246,9 @@ tp_skip_flush_nodes(List *flush_nodes)
 }
 
 /*
- * Count the workers that the nodes' Gathers have launched last.  Raises nothing,
- * so that it may be called on the way out of an error.
+ * Add the workers that the Gathers of flush_nodes launched last to the
+ * session's counter.  Raises nothing, so that it may be called in
+ * PG_FINALLY().
  */
 void
 tp_count_launched_workers(List *flush_nodes)
@@ -255,7 +266,13 @@ temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 }
 
 /*
- * In the leader, before each launch of workers: write the tables out.
+ * In the leader, before each launch of workers: write the dirty pages of the
+ * node's tables, TOAST tables and listed indexes, and tell the workers the
+ * tuple bound.  Opens the relations without a lock, and closes them.  Raises
+ * an internal error if a table is not in a read-only phase or the plan reads
+ * one that is not listed, and what the storage manager raises; pages not
+ * written by then stay dirty.  ExecGather() of nodeGather.c and
+ * ExecGatherMerge() of nodeGatherMerge.c call it through execParallel.c.
  */
 static void
 temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
@@ -275,7 +292,7 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	if (state->launched)
 	{
 		count_launched_workers(state);
-		/* or they would be counted again if this launch fails */
+		/* otherwise they are counted again if this launch fails */
 		*nworkers_launched(state) = 0;
 	}
 	shared->tuples_needed = IsA(state->gather, GatherState) ?

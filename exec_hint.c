@@ -12,10 +12,10 @@
 #include "exec.h"
 
 /*
- * Error context callback.  heap_getnext(), with which several functions of contrib
- * read tables, takes the read-only routine for another access method than heap,
- * and descriptors marked by exec_worker_relations.c look like another session's.
- * Say what to do about these errors.
+ * Error context callback: add a hint to two of the server's errors.
+ * heap_getnext(), with which several contrib functions read tables, does not
+ * recognize the read-only routine as heap's, and descriptors marked by
+ * exec_worker_relations.c look like those of another session's tables.
  */
 static void
 add_hint(void *arg)
@@ -41,8 +41,9 @@ add_hint(void *arg)
 }
 
 /*
- * Run the executor while tables are read-only, in the leader or in a worker.  next
- * is the hook of another module, or NULL.
+ * Run the executor, with hints for errors as above: for the leader in a
+ * read-only phase, and for workers.  next is the ExecutorRun hook of another
+ * module, or NULL for standard_ExecutorRun().  Raises what that raises.
  */
 void
 tp_run_with_hint(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)

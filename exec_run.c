@@ -1,14 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * exec_run.c
- *	  The leader's run of a statement that may launch workers.
+ *	  Execution of a statement that may launch workers, in the leader.
  *
- * If the plan has flush nodes and is going to enter parallel mode, the second look
- * decides whether it does, and if so the executor runs in a read-only phase for
- * the nodes' tables.
+ * If the plan has flush nodes and the executor is about to enter parallel
+ * mode, the second look (exec_second_look.c) decides whether it does.  If so,
+ * the executor runs in a read-only phase (readonly_phase.c) for the nodes'
+ * tables.
  *
- * The invariant: a launch with a flush node happens in a phase that covers the
- * node's tables, and the phase ends with the run, on every way out.
+ * The invariant: workers for a plan with a flush node are launched only in a
+ * read-only phase that covers the node's tables, and the phase ends when
+ * ExecutorRun() does, by return or error.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,7 +21,7 @@
 #include "exec.h"
 #include "readonly.h"
 
-/* The tables of flush_nodes, a List of CustomScanState. */
+/* OIDs of the tables of flush_nodes, a List of CustomScanState. */
 static List *
 flushed_tables(List *flush_nodes)
 {
@@ -42,8 +44,8 @@ run_executor(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 }
 
 /*
- * Run the executor in a phase for the tables of flush_nodes.  The lists of the
- * phase are in context.
+ * Run the executor in a read-only phase for the tables of flush_nodes.  The
+ * phase's lists are allocated in context.
  */
 static void
 run_in_phase(MemoryContext context, List *flush_nodes,
@@ -71,9 +73,9 @@ run_in_phase(MemoryContext context, List *flush_nodes,
 }
 
 /*
- * Run the executor without parallel mode.  ExecutePlan() decides by the statement
- * in queryDesc, which may be a cached one, so that it gets a copy to look at, in
- * context.
+ * Run the executor without parallel mode.  ExecutePlan() looks at
+ * parallelModeNeeded in queryDesc's statement, which may belong to a cached
+ * plan.  So it gets a copy with the flag cleared, in context.
  */
 static void
 run_without_workers(MemoryContext context, ExecutorRun_hook_type next,
@@ -97,10 +99,13 @@ run_without_workers(MemoryContext context, ExecutorRun_hook_type next,
 }
 
 /*
- * Run the executor on a plan that needs parallel mode; next is the hook of another
- * module, or NULL.  Everything allocated for that is freed at the end of the run,
- * or with the query's memory context after an error: the caller's context may live
- * on, as that of a function in a SQL statement does.
+ * Run the executor on a plan that needs parallel mode.  next is the
+ * ExecutorRun hook of another module, or NULL for standard_ExecutorRun().
+ * Raises what that raises.
+ *
+ * Everything allocated here is freed at the end of the run, or after an error
+ * with the query's memory context.  The caller's context may live longer, like
+ * that of a function called by an SQL statement.
  */
 void
 tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
@@ -109,11 +114,12 @@ tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	MemoryContext old;
 	List	   *gathers;
 	List	   *flush_nodes;
+	FlushSaving saving;
 	bool		alone = false;
 
 	Assert(queryDesc->plannedstmt->parallelModeNeeded);
 
-	/* ExecutePlan() does not enter parallel mode for a part of the rows */
+	/* ExecutePlan() enters parallel mode only if it is to return all rows */
 	if (count != 0 || queryDesc->already_executed)
 	{
 		run_executor(next, EXECUTOR_RUN_PASS);
@@ -127,13 +133,16 @@ tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	tp_find_parallel_nodes(queryDesc->planstate, &gathers, &flush_nodes);
 	tp_inline_initplans(queryDesc->estate, gathers);
 	if (flush_nodes != NIL)
-		alone = tp_leader_alone_is_cheaper(queryDesc->plannedstmt, flush_nodes);
+		alone = tp_leader_alone_is_cheaper(queryDesc->plannedstmt, flush_nodes,
+										   &saving);
 	MemoryContextSwitchTo(old);
 
 	if (alone)
 	{
 		tp_skip_flush_nodes(flush_nodes);
 		run_without_workers(context, next, EXECUTOR_RUN_PASS);
+		if (tp_flush_investment)
+			tp_credit_saving(&saving);
 	}
 	else if (flush_nodes != NIL)
 		run_in_phase(context, flush_nodes, next, EXECUTOR_RUN_PASS);

@@ -1,21 +1,21 @@
 /*-------------------------------------------------------------------------
  *
  * exec_second_look.c
- *	  Is the parallel plan still worth its flush?
+ *	  The second look: is a parallel plan still worth its flush?
  *
- * A plan may be older than the pool's state: made when the tables were clean,
- * cached, and executed after a gigabyte has been loaded.  Before a statement
- * runs, the flush is therefore priced again.  If it has become dearer, and the
- * parallel plan with the new price costs more than the same plan run by the
+ * A cached plan may have been made when the tables were clean, and be executed
+ * after a gigabyte has been loaded.  So the cost of the flush is estimated
+ * again before a statement runs.  If it is higher than the planner's estimate,
+ * and with it the parallel plan costs more than the same plan run by the
  * leader alone, the statement runs without parallel mode, and nothing is
  * written.
  *
- * Cached plans are executed often, so what costs most comes last: a statement
- * without a flush node does not come here, and the tables' sizes are asked for
- * only when the flush has become dearer.
+ * Cached plans are executed often, so the expensive steps come last:
+ * statements without flush nodes are not looked at, and the sizes of tables
+ * are determined only if the cost of the flush has risen.
  *
- * The invariant: a plan whose flush costs no more than the planner reckoned
- * with runs as planned, and a cached plan is never changed.
+ * The invariant: a plan whose flush costs no more than the planner has
+ * estimated runs as planned, and a cached plan is never changed.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,7 +27,10 @@
 
 #include "exec.h"
 
-/* How many processes share the rows: get_parallel_divisor() of costsize.c. */
+/*
+ * Number of processes that share the rows: get_parallel_divisor() of
+ * costsize.c.
+ */
 static double
 parallel_divisor(int workers)
 {
@@ -38,7 +41,10 @@ parallel_divisor(int workers)
 	return divisor;
 }
 
-/* What reading a sequentially scanned table costs, whoever reads it. */
+/*
+ * Disk cost of plan, a SeqScan, as in cost_seqscan(); it does not depend on
+ * the number of processes.  At most the plan's total cost.
+ */
 static Cost
 seqscan_disk_cost(Plan *plan, PlannedStmt *stmt)
 {
@@ -54,11 +60,12 @@ seqscan_disk_cost(Plan *plan, PlannedStmt *stmt)
 }
 
 /*
- * What plan, whose rows the workers share, costs if one process does it all.
- * The planner has divided the CPU cost of each node by divisor, so each node's
- * own part is multiplied again; a child that every process runs as a whole, and
- * a table read from disk, cost what they cost.  Errs on the high side where a
- * node's disk and CPU cost cannot be told apart.
+ * The cost of plan, a partial plan, if one process runs all of it.  The
+ * planner has divided the CPU cost of each node by divisor, so each node's own
+ * cost is multiplied by it again, but not the cost of a child that every
+ * process runs completely, nor the disk cost of a sequential scan.  The result
+ * is too high if the disk and CPU cost of a node cannot be told apart.  Undoes
+ * what cost_seqscan() and initial_cost_hashjoin() of costsize.c do.
  */
 static Cost
 cost_alone(Plan *plan, double divisor, PlannedStmt *stmt)
@@ -94,20 +101,24 @@ cost_alone(Plan *plan, double divisor, PlannedStmt *stmt)
 }
 
 /*
- * Is stmt, whose plan needs parallel mode and has flush nodes, a List of
- * CustomScanState, cheaper by now if the leader runs it alone?  Leaves garbage in
- * the current memory context.
+ * Is it now cheaper if the leader runs stmt alone?  flush_nodes is a List of
+ * CustomScanState, the flush nodes of its plan, which needs parallel mode.  If
+ * so, *saving is what workers would save if the tables were clean.
+ * Opens tables without a lock, and closes them.  Frees nothing of what it
+ * allocates in the current memory context.
  */
 bool
-tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes)
+tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes,
+						   FlushSaving *saving)
 {
 	LocalBufStats *stats = tp_localbuf_stats_for_price();
-	Cost		planned_flush = 0;
-	Cost		flush = 0;
-	Cost		parallel = 0;	/* of all Gathers, less their flush */
+	Cost		planned_flush = 0;	/* what was charged */
+	Cost		flush = 0;		/* what would be now */
+	Cost		parallel = 0;	/* of all Gathers, with planned_flush */
 	Cost		alone = 0;		/* of all Gathers, by the leader alone */
 	ListCell   *lc;
 
+	memset(saving, 0, sizeof(FlushSaving));
 	foreach(lc, flush_nodes)
 	{
 		const FlushPlan *plan = tp_flush_node_plan(lfirst(lc));
@@ -115,6 +126,9 @@ tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes)
 		planned_flush += plan->planned.charge;
 		flush += tp_flush_cost_of_tables(stats, plan->relids,
 										 plan->indexes).charge;
+		saving->relids = list_concat_unique_oid(saving->relids, plan->relids);
+		saving->indexes = list_concat_unique_oid(saving->indexes,
+												 plan->indexes);
 	}
 	if (flush <= planned_flush)
 		return false;
@@ -129,5 +143,6 @@ tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes)
 		parallel += gather->total_cost;
 		alone += cost_alone(gather->lefttree, parallel_divisor(workers), stmt);
 	}
-	return parallel - planned_flush + flush > alone;
+	saving->saving = alone - (parallel - planned_flush);
+	return flush > saving->saving;
 }

@@ -3,25 +3,27 @@
  * exec_sent_values.c
  *	  Values that the leader sends to parallel workers as parameters.
  *
- * The executor sends workers the statement's external parameters and the outputs
- * of the InitPlans that are evaluated above a Gather and used below it.  Such a
- * value may be a TOAST pointer into a temporary table that is not read below the
- * Gather, so that nobody writes its pages for the workers: a variable of
- * PL/pgSQL, an argument of a function or of EXECUTE, a column of a trigger's row,
- * the result of a scalar subquery.  Core never has to care, as it raises an error
- * when a worker follows the pointer.
+ * The executor sends workers the statement's external parameters, and the
+ * outputs of the InitPlans that are evaluated above a Gather and used below
+ * it.  Such a value may be a TOAST pointer into a temporary table that is not
+ * read below the Gather, so that its pages are not written for the workers.
+ * Sources of such values are a variable of PL/pgSQL, an argument of a function
+ * or of EXECUTE, a column of a trigger's row, and the result of a scalar
+ * subquery.  Core sends such pointers, because a worker that follows one gets
+ * an error.
  *
  * Therefore such pointers are replaced by the values that they point to before
- * they are sent.  Looking at the top level of a value is enough: composites,
- * arrays and ranges are built of detoasted elements, expanded objects are
- * flattened by datumSerialize(), and makeConst() detoasts.
+ * they are sent.  Only the top level of a value matters: composites, arrays
+ * and ranges are built of detoasted elements, expanded objects are flattened
+ * by datumSerialize(), and makeConst() detoasts.
  *
- * The leader's share of the plan gets them as well: what it computes may get to
- * workers in the shared hash table of a parallel hash join.
+ * The leader, too, runs its share of the plan with the replaced values: what
+ * it computes may reach workers in the shared hash table of a parallel hash
+ * join.
  *
- * The invariant: no worker is sent a TOAST pointer into a temporary table, and the
- * leader has none as a parameter of a plan that it shares with workers.  A worker
- * with local buffers checks the former again.
+ * The invariant: no worker is sent a TOAST pointer into a temporary table, and
+ * the leader has none as a parameter of a plan that it shares with workers.  A
+ * worker with local buffers checks what it is sent.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,22 +41,22 @@
 
 #include "exec.h"
 
-/* What is known of an external parameter. */
+/* What is known about an external parameter. */
 typedef struct InlineParam
 {
 	Oid			type;
 	int16		typlen;			/* of that type */
-	struct varlena *pointer;	/* the TOAST pointer that it was, or NULL */
-	struct varlena *value;		/* what that points to */
+	struct varlena *pointer;	/* the TOAST pointer replaced, or NULL */
+	struct varlena *value;		/* the replacement */
 } InlineParam;
 
-/* External parameters, with values made inline. */
+/* External parameters, with TOAST pointers into temporary tables replaced. */
 typedef struct InlineParams
 {
 	ParamListInfo original;
-	MemoryContext context;		/* of all this and the values */
+	MemoryContext context;		/* of all this and the replacements */
 	InlineParam *params;		/* numParams of them */
-	ParamListInfoData list;		/* what the executor sees; the last field */
+	ParamListInfoData list;		/* what the executor sees; must be last */
 } InlineParams;
 
 /* The topmost node of an InitPlan whose output is sent to workers. */
@@ -62,8 +64,8 @@ typedef struct InlineOutput
 {
 	dlist_node	link;
 	PlanState  *ps;
-	ExecProcNodeMtd own;		/* what it executed before */
-	TupleTableSlot *slot;		/* for rows with values made inline */
+	ExecProcNodeMtd own;		/* its ExecProcNode before */
+	TupleTableSlot *slot;		/* for rows with replaced values */
 	MemoryContext context;		/* of the values of the last such row */
 	MemoryContextCallback at_end;
 } InlineOutput;
@@ -72,7 +74,8 @@ static dlist_head inline_outputs = DLIST_STATIC_INIT(inline_outputs);
 
 /*
  * Is value, of a type of variable length, a TOAST pointer into a temporary
- * table?  False if that table is gone: whoever uses the value gets the error.
+ * table, *toastrelid?  False if that table no longer exists: the error is
+ * raised where the value is used.
  */
 static bool
 is_temp_toast_pointer(Datum value, Oid *toastrelid)
@@ -97,8 +100,9 @@ is_temp_toast_pointer(Datum value, Oid *toastrelid)
 }
 
 /*
- * Is there a row of the value in its TOAST table, dead or alive?  If not, the
+ * Does the TOAST table have a row of the value, dead or alive?  If not, the
  * value's own table has been emptied since the pointer was fetched.
+ * As toastrel_valueid_exists() of toast_internals.c, without a lock.
  */
 static bool
 toast_value_exists(struct varatt_external *pointer)
@@ -121,9 +125,10 @@ toast_value_exists(struct varatt_external *pointer)
 }
 
 /*
- * What attr, a TOAST pointer into a temporary table, points to.  If that is gone,
- * an error would be wrong, as nobody may ever look at the value: then a pointer
- * to nowhere, with which whoever does gets an error.
+ * The value that attr, a TOAST pointer into a temporary table, points to, in
+ * the current memory context.  If the value no longer exists, an error would
+ * be wrong, because the plan may never use it.  In that case the result is a
+ * TOAST pointer that raises an error when it is followed.
  */
 static struct varlena *
 inline_value(struct varlena *attr)
@@ -147,7 +152,7 @@ inline_value(struct varlena *attr)
  * ----------
  */
 
-/* The part of the wrapper that the executor does not see. */
+/* The wrapper of list, which is the part that the executor sees. */
 static InlineParams *
 inline_params(ParamListInfo list)
 {
@@ -155,9 +160,9 @@ inline_params(ParamListInfo list)
 }
 
 /*
- * What value, that of param, is to be replaced by; NULL if by nothing.  A pointer
- * is followed once: the executor asks for a parameter at least twice per launch,
- * and for each row in the leader.
+ * The replacement of value, that of param, in params' memory context, or NULL
+ * if it stays.  A pointer is followed only once, because the executor asks for
+ * a parameter at least twice per launch, and for each row in the leader.
  */
 static struct varlena *
 inline_param_value(InlineParams *params, InlineParam *param, Datum value)
@@ -182,7 +187,10 @@ inline_param_value(InlineParams *params, InlineParam *param, Datum value)
 	return param->value;
 }
 
-/* paramFetch of the list that the executor sees. */
+/*
+ * paramFetch of the list that the executor sees: SerializeParamList() of
+ * params.c and ExecEvalParamExtern() of execExprInterp.c call it.
+ */
 static ParamExternData *
 fetch_inline_param(ParamListInfo list, int paramid, bool speculative,
 				   ParamExternData *workspace)
@@ -217,10 +225,10 @@ fetch_inline_param(ParamListInfo list, int paramid, bool speculative,
 }
 
 /*
- * Before the executor is started: wrap queryDesc's external parameters, if it has
- * any, so that neither the workers nor the leader get TOAST pointers into
- * temporary tables.  The leader must not either: what it puts into a shared hash
- * table is read by workers.  Returns what tp_unwrap_params() is to be given.
+ * Before the executor is started: wrap queryDesc's external parameters, if it
+ * has any, so that neither the workers nor the leader get TOAST pointers into
+ * temporary tables.  The wrapper is in a child of the current memory context.
+ * Returns the original parameters, for tp_unwrap_params().
  */
 ParamListInfo
 tp_wrap_params(QueryDesc *queryDesc)
@@ -239,19 +247,20 @@ tp_wrap_params(QueryDesc *queryDesc)
 	params->context = context;
 	params->params = MemoryContextAllocZero(context, original->numParams *
 											sizeof(InlineParam));
-	/* the arguments of the callbacks stay where these look for them */
+	/* the callbacks find their arguments in the list that they are given */
 	memcpy(&params->list, original, offsetof(ParamListInfoData, params));
 	params->list.paramFetch = fetch_inline_param;
-	/* an expression step of the original's own would not come by that */
+	/* expression steps of the original's own would bypass paramFetch */
 	params->list.paramCompile = NULL;
 	queryDesc->params = &params->list;
 	return original;
 }
 
 /*
- * After the executor has been started, or has failed to: queryDesc has its own
- * parameters again, and the wrapper belongs to the executor's state.  After an
- * error it belongs to the memory context in which it was made.
+ * After the executor has been started, or has failed to: restore queryDesc's
+ * original parameters.  The wrapper then belongs to the executor's state, or
+ * if there is none, to the memory context in which it was made.  Raises
+ * nothing.
  */
 void
 tp_unwrap_params(QueryDesc *queryDesc, ParamListInfo original)
@@ -284,7 +293,7 @@ find_output(PlanState *ps)
 	return NULL;
 }
 
-/* The query is over, by success or by an error. */
+/* Memory context callback: the query has ended, with or without an error. */
 static void
 forget_output(void *arg)
 {
@@ -292,8 +301,9 @@ forget_output(void *arg)
 }
 
 /*
- * ExecProcNode of an InitPlan's topmost node: returns what its own function
- * returns, without TOAST pointers into temporary tables.
+ * ExecProcNode of an InitPlan's topmost node: returns the row that the node's
+ * own function returns, with TOAST pointers into temporary tables replaced.
+ * The replacements are in output->context, and live until the next such row.
  */
 static TupleTableSlot *
 exec_inline_output(PlanState *ps)
@@ -347,9 +357,10 @@ exec_inline_output(PlanState *ps)
 }
 
 /*
- * Have the InitPlans of estate that set params, the initParam of a Gather, return
- * values without TOAST pointers into temporary tables.  That serves each launch
- * of workers, and each Gather.
+ * Have the InitPlans of estate that set params, the initParam of a Gather,
+ * return values without TOAST pointers into temporary tables.  Done once, for
+ * all launches of workers and all Gathers.  ExecSetParamPlan() of
+ * nodeSubplan.c copies what they return.
  */
 static void
 inline_initplan_outputs(EState *estate, Bitmapset *params)
@@ -361,7 +372,7 @@ inline_initplan_outputs(EState *estate, Bitmapset *params)
 		SubPlanState *subplan = estate->es_param_exec_vals[param].execPlan;
 		InlineOutput *output;
 
-		/* ARRAY() and EXISTS() give what they have built themselves */
+		/* ARRAY() and EXISTS() return values that they have built */
 		if (subplan == NULL ||
 			subplan->subplan->subLinkType == ARRAY_SUBLINK ||
 			subplan->subplan->subLinkType == EXISTS_SUBLINK ||
@@ -382,11 +393,11 @@ inline_initplan_outputs(EState *estate, Bitmapset *params)
 }
 
 /*
- * In the leader, before the executor runs: the same for the outputs of the InitPlans
- * that gathers, a List of GatherState and GatherMergeState, send to workers.  A
- * value is detoasted when its InitPlan is evaluated; that raises what detoasting
- * raises.  What this allocates and changes belongs to the executor's state, and is
- * freed with it.
+ * In the leader, before the executor runs: the same for all InitPlans whose
+ * outputs gathers, a List of GatherState and GatherMergeState, send to
+ * workers.  A value is detoasted when its InitPlan is evaluated, which raises
+ * what detoasting raises.  What this allocates and changes belongs to the
+ * executor's state, and is freed with it.
  */
 void
 tp_inline_initplans(EState *estate, List *gathers)
@@ -421,8 +432,9 @@ check_sent_value(Datum value, Oid type)
 }
 
 /*
- * In a worker that has local buffers, before its plan runs: check that this
- * holds.
+ * In a worker that has local buffers, before its plan runs: raise an internal
+ * error if it was sent a TOAST pointer into a temporary table.  What
+ * RestoreParamExecParams() of execParallel.c has not set is zero.
  */
 void
 tp_check_sent_values(QueryDesc *queryDesc)
@@ -440,7 +452,7 @@ tp_check_sent_values(QueryDesc *queryDesc)
 							 external->params[i].ptype);
 	}
 
-	/* those that were not sent are zero, or are set by an InitPlan later on */
+	/* those that were not sent are zero, or an InitPlan sets them later */
 	foreach(lc, types)
 	{
 		ParamExecData *data = &queryDesc->estate->es_param_exec_vals[param++];

@@ -1,14 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * exec_worker.c
- *	  What a worker does before and while it runs its part of a plan.
+ *	  Execution of a plan with a flush node in a worker.
  *
- * Before its plan is initialized, a worker with a flush node in its plan makes the
- * node's tables read-only and gets local buffers; all that ends with the node.
- * Before the plan runs, the worker checks what it reads and what it was sent.
+ * Before the plan is initialized, the worker begins a read-only phase for the
+ * flush node's tables and allocates local buffers.  Before the plan runs, it
+ * checks what the plan reads and which values it was sent.  The phase ends
+ * with the flush node.
  *
- * The invariant: a worker that has local buffers reads only the temporary tables
- * and indexes that its flush node lists.
+ * The invariant: the plan of a worker that has local buffers reads only the
+ * temporary tables and indexes that its flush node lists.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,17 +18,18 @@
 #include "exec.h"
 #include "readonly.h"
 
-/* the flush node's lists; valid while phase_begun */
+/* contents of the flush node; valid while phase_begun */
 static FlushPlan flushed;
 static ReadonlyPhase phase;
 static bool phase_begun = false;
 
-/* what the leader has told at the launch; NULL if the plan has no flush node */
+/* filled by the leader before each launch; NULL without a flush node */
 static FlushShared *shared = NULL;
 
 /*
- * Is queryDesc what the leader has sent?  A statement that a function runs in the
- * worker has another destination.
+ * Is queryDesc's plan the one that the leader has sent?  Statements that
+ * functions run in the worker have another destination than what
+ * ExecParallelGetReceiver() of execParallel.c makes.
  */
 static bool
 is_sent_by_leader(QueryDesc *queryDesc)
@@ -36,15 +38,17 @@ is_sent_by_leader(QueryDesc *queryDesc)
 }
 
 /*
- * A worker is sent every subplan of the statement that is parallel safe, and
- * initializes them all, also those that only the leader runs.  Remove these, as
- * the server does with unsafe ones: the tables that they read are not flushed,
- * and some index access methods read a page of the index when a scan is
- * initialized.  stmt is the worker's own copy.
+ * Remove the subplans that only the leader runs from stmt, the worker's own
+ * copy of the statement, as ExecSerializePlan() does with unsafe ones.
  *
- * An unknown node may run any of them, so that all stay.  No temporary table is
- * in that statement, or the leader would have launched no workers for it (see
- * tp_place_flush_nodes()).
+ * A worker is sent all parallel-safe subplans of the statement and initializes
+ * all of them.  Tables read by subplans of the leader are not flushed, and
+ * some index access methods read a page of the index when a scan is
+ * initialized.
+ *
+ * An unknown node may run any subplan, so in that case all of them stay.  Such
+ * a statement has no temporary tables, or the leader would not have launched
+ * workers for it (see tp_place_flush_nodes()).
  */
 static void
 remove_other_subplans(PlannedStmt *stmt)
@@ -64,8 +68,14 @@ remove_other_subplans(PlannedStmt *stmt)
 }
 
 /*
- * Before the worker's plan is initialized, which is early enough: BRIN, SP-GiST
- * and bloom read a page of their index as soon as a scan begins, and subplans are
+ * Before queryDesc's plan is initialized: if the leader has sent it, and it
+ * has a flush node, begin a read-only phase for the node's tables, allocate
+ * local buffers, and mark other temporary relations if the plan may run user
+ * code.  Tables are opened without a lock.  The phase's lists are allocated in
+ * the current memory context, which has to live as long as the plan.
+ *
+ * This cannot wait until the flush node is initialized: BRIN, SP-GiST and
+ * bloom read a page of their index as soon as a scan begins, and subplans are
  * initialized before the plan that has the node.
  */
 void
@@ -93,8 +103,9 @@ tp_worker_begin(QueryDesc *queryDesc)
 }
 
 /*
- * When the worker's plan has been initialized: check that it reads nothing but
- * what the flush node lists.
+ * After queryDesc's plan has been initialized: raise an internal error if it
+ * is the one that the leader has sent and it reads a temporary table or index
+ * that the flush node does not list.
  */
 void
 tp_worker_check(QueryDesc *queryDesc)
@@ -105,7 +116,8 @@ tp_worker_check(QueryDesc *queryDesc)
 }
 
 /*
- * The flush node of the worker's plan has found what the leader has told.
+ * Initialize the flush node in a worker: from_leader is its part of dynamic
+ * shared memory.
  */
 void
 tp_worker_attach(FlushShared *from_leader)
@@ -115,12 +127,14 @@ tp_worker_attach(FlushShared *from_leader)
 }
 
 /*
- * Run the executor in a worker; next is the hook of another module, or NULL.
+ * Run the executor in a worker.  next is the ExecutorRun hook of another
+ * module, or NULL for standard_ExecutorRun().  Raises what that raises, and an
+ * internal error if tp_check_sent_values() does.
  *
- * When workers are launched again, ExecParallelReinitialize() leaves their tuple
- * bound at that of the first launch.  With another LIMIT or OFFSET a worker then
- * returns too few rows, over permanent tables too.  Here the bound is that of this
- * launch.
+ * When workers are launched again, ExecParallelReinitialize() leaves their
+ * tuple bound at that of the first launch.  With another LIMIT or OFFSET a
+ * worker then returns too few rows, over permanent tables too.  Here the bound
+ * is that of the present launch, set as by ParallelQueryMain().
  */
 void
 tp_worker_run(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
@@ -130,14 +144,16 @@ tp_worker_run(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	{
 		tp_check_sent_values(queryDesc);
 		ExecSetTupleBound(shared->tuples_needed, queryDesc->planstate);
-		count = Max(shared->tuples_needed, 0);	/* 0 stands for all */
+		count = Max(shared->tuples_needed, 0);	/* 0 means all */
 	}
 	tp_run_with_hint(next, EXECUTOR_RUN_PASS);
 }
 
 /*
- * End of the flush node, and so of all scans, in a worker.  After an error the
- * process exits.
+ * End the flush node in a worker: end the read-only phase and close what
+ * tp_worker_begin() has opened, except local buffers.  Scans of subplans may
+ * end later, but read no more pages.  Not called after an error, which ends
+ * the process.
  */
 void
 tp_worker_end(void)

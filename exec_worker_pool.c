@@ -4,11 +4,12 @@
  *	  A parallel worker's pool of local buffers.
  *
  * Core keeps workers away from temporary tables with one check, in
- * InitLocalBuffers(), when a process touches its first local buffer.  A worker
- * below a flush node is let past it, once.
+ * InitLocalBuffers(), when a process uses its first local buffer.  A worker
+ * with a flush node in its plan bypasses this check once.
  *
- * The invariants: a worker without a flush node in its plan has no local buffers;
- * ParallelWorkerNumber has its value back before anything is sent to the leader.
+ * The invariants: a worker without a flush node in its plan has no local
+ * buffers; ParallelWorkerNumber is restored before anything is sent to the
+ * leader.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,9 +21,9 @@
 #include "exec.h"
 
 /*
- * Error context callback: the worker has its number back before anything is sent
- * to the leader.  InitLocalBuffers() raises FATAL when there is no memory for the
- * pool, and FATAL bypasses PG_FINALLY().
+ * Error context callback: restore ParallelWorkerNumber before an error is sent
+ * to the leader.  InitLocalBuffers() raises FATAL if there is no memory for
+ * the pool, and FATAL bypasses PG_FINALLY().
  */
 static void
 give_number_back(void *arg)
@@ -33,17 +34,17 @@ give_number_back(void *arg)
 /* ----------
  * The pool and the setting temp_buffers
  *
- * The server takes num_temp_buffers, the variable behind the setting, both for
- * the size of the pool when it is made and for the number of local buffers that
- * may be pinned later on.  So in a worker that variable is the size of the pool,
- * and the setting, with its check, gets a variable of its own.
+ * The server uses num_temp_buffers, the variable of the setting, as the size
+ * of the pool when it is allocated, and later as the number of local buffers
+ * that may be pinned.  So in a worker that variable is the size of its own
+ * pool, and the setting gets another variable, and a check hook for it.
  * ----------
  */
 
-/* temp_buffers, as the leader has it */
+/* the leader's temp_buffers */
 static int	session_temp_buffers;
 
-/* As check_temp_buffers(): the session has used temporary tables. */
+/* As check_temp_buffers(), in a session that has used temporary tables. */
 static bool
 check_session_temp_buffers(int *newval, void **extra, GucSource source)
 {
@@ -55,7 +56,7 @@ check_session_temp_buffers(int *newval, void **extra, GucSource source)
 	return true;
 }
 
-/* For the rest of the worker's life. */
+/* Give the setting its own variable, until the worker exits. */
 static void
 separate_setting_from_pool(void)
 {
@@ -68,11 +69,12 @@ separate_setting_from_pool(void)
 }
 
 /*
- * Make the worker's pool of local buffers.  rel is any of the tables that it
- * is going to read; nothing of it is read yet.  The pool has
- * temp_parallel.worker_temp_buffers, or more if the plan may have more pinned;
- * but not for that more than the session's own pool, in which the leader runs the
- * same plan.
+ * Allocate the worker's local buffers, if it has none.  rel is any temporary
+ * table; no page of it is read.  pins is the number of buffers that the plan
+ * may have pinned at once.  The pool has as many, but at most the session's
+ * temp_buffers, with which the leader runs the same plan, and at least
+ * temp_parallel.worker_temp_buffers.  Raises FATAL if there is no memory for
+ * the pool.
  */
 void
 tp_worker_open_local_buffers(Relation rel, int pins)
@@ -93,7 +95,7 @@ tp_worker_open_local_buffers(Relation rel, int pins)
 	error_context_stack = &context;
 	PG_TRY();
 	{
-		ParallelWorkerNumber = -1;	/* what InitLocalBuffers() looks at */
+		ParallelWorkerNumber = -1;	/* to pass the check */
 		(void) PrefetchBuffer(rel, MAIN_FORKNUM, 0);
 	}
 	PG_FINALLY();

@@ -3,12 +3,13 @@
  * exec_worker_refuse.c
  *	  Refuse statements that start in a worker and read temporary tables.
  *
- * Once a worker has local buffers, nothing of core's stops it from reading any
- * temporary table, flushed or not.  A statement that a function starts in it gets
- * core's error from here; for other ways to a table see exec_worker_relations.c.
+ * Once a worker has local buffers, core does not stop it from reading any
+ * temporary table, flushed or not.  A statement that a function starts in the
+ * worker gets core's error from here; for other ways to read a table see
+ * exec_worker_relations.c.
  *
- * The invariant: in a worker that has local buffers, only the plan that the leader
- * has sent reads temporary tables.
+ * The invariant: in a worker that has local buffers, no statement but the one
+ * that the leader has sent reads temporary tables.
  *
  *-------------------------------------------------------------------------
  */
@@ -32,15 +33,16 @@ is_temp_storage(RangeTblEntry *rte)
 static void
 refuse(void)
 {
-	/* message and SQLSTATE of InitLocalBuffers() */
+	/* message and SQLSTATE of InitLocalBuffers() of localbuf.c */
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 			 errmsg("cannot access temporary tables during a parallel operation")));
 }
 
 /*
- * Refuse a statement with range table rtable if it starts in a worker that has
- * local buffers and reads a temporary table.
+ * Refuse a statement that is about to be executed, with range table rtable, if
+ * the worker has local buffers and the statement reads a temporary table.  The
+ * error is ERRCODE_INVALID_TRANSACTION_STATE, as in core.
  */
 void
 tp_worker_refuse_statement(List *rtable)
@@ -75,8 +77,8 @@ refuse_query_walker(Node *node, void *context)
 }
 
 /*
- * The same for a query that is about to be planned: the planner, too, reads
- * tables (see get_actual_variable_range()).
+ * The same for a query that is about to be planned, because the planner reads
+ * tables, too (see get_actual_variable_range()).
  */
 void
 tp_worker_refuse_query(Query *query)
@@ -87,9 +89,10 @@ tp_worker_refuse_query(Query *query)
 }
 
 /*
- * The same for a utility command.  COPY TO reads a table without planning
- * anything; the others that may run in parallel mode read tables by statements of
- * their own, or not at all.
+ * The same for a utility command.  COPY TO reads a table without planning a
+ * query.  Other commands that are allowed in parallel mode, for which see
+ * ClassifyUtilityCommandAsReadOnly() of utility.c, read tables by statements
+ * of their own, or not at all.
  */
 void
 tp_worker_refuse_utility(Node *statement)

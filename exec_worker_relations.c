@@ -3,28 +3,29 @@
  * exec_worker_relations.c
  *	  Temporary relations that a parallel worker must not read.
  *
- * Once a worker has local buffers, nothing in core keeps it from reading
- * temporary relations that were not flushed for it.  Statements are refused when
- * they are planned or started (see exec_worker.c); the scans of the worker's own
- * plan are checked against the flush node's lists; no TOAST pointers are sent to
- * it (see exec_sent_values.c).  That leaves functions that open a relation's storage
- * by themselves, as several of contrib do although they are marked PARALLEL
- * SAFE.  So in a worker whose plan may run code that is not core's, the
- * descriptors of all other temporary relations of the session say that they are
- * another session's: ReadBufferExtended(), PrefetchBuffer() and read streams
- * refuse these.  Sizes and names remain right.
+ * Once a worker has local buffers, core does not keep it from reading
+ * temporary relations that were not flushed for it.  Statements are refused
+ * when they are planned or started (exec_worker_refuse.c), the scans of the
+ * worker's own plan are checked against the flush node's lists (exec_check.c),
+ * and no TOAST pointers are sent to it (exec_sent_values.c).  What remains are
+ * functions that open a relation's storage themselves, as several of contrib
+ * do although they are marked PARALLEL SAFE.  So in a worker whose plan may
+ * run code that is not core's, the descriptors of all other temporary
+ * relations of the session are marked as another session's:
+ * ReadBufferExtended(), PrefetchBuffer() and read streams refuse to read
+ * these.  Sizes and names remain right.
  *
- * The descriptors are held open, so that the relation cache rebuilds them in
- * place when they are invalidated, and the callback marks them again.  They are
- * opened without a lock: they are the leader's, no statement of this session
- * changes them while it has workers, and nothing is read.
+ * The descriptors are kept open, so that the relation cache rebuilds them in
+ * place when they are invalidated, and a callback marks them again.  They are
+ * opened without a lock: the leader's session owns the relations, no statement
+ * of it changes them while it has workers, and nothing is read from them.
  *
- * Opening a descriptor takes some 10 us, for each relation and in each worker;
- * hence not where a worker runs core's functions alone.
+ * Opening a descriptor takes about 10 us, for each relation and in each
+ * worker, so it is not done if a worker runs only core's functions.
  *
- * The invariant: while a worker runs a plan that has user code in it, each
- * temporary relation of the session is in its flush node's lists, belongs to the
- * TOAST table of such a one, or is marked.
+ * The invariant: while a worker runs a plan with user code, each temporary
+ * relation of the session is in the flush node's lists, or is the TOAST table
+ * or TOAST index of a table in them, or is marked.
  *
  *-------------------------------------------------------------------------
  */
@@ -43,12 +44,16 @@
 
 #include "exec.h"
 
-/* open and marked; allocated in the worker's transaction */
+/*
+ * open and marked; the List is in the worker's transaction context
+ */
 static List *refused = NIL;
 
 /*
- * Mark relation relid, and hold it open.  Returns the descriptor, or NULL if there
- * is no such relation, or it has no storage.
+ * Mark relation relid, and keep it open.  Returns the descriptor, or NULL if
+ * there is no such relation, or it has no storage, or it is marked already.
+ * ReadBufferExtended() and PrefetchBuffer() of bufmgr.c and read_stream.c
+ * refuse a marked relation.
  */
 static Relation
 refuse_relation(Oid relid)
@@ -83,8 +88,9 @@ refuse_indexes(Relation rel, List *allowed)
 }
 
 /*
- * Mark relation relid, a table or sequence, with all that belongs to it; if it is
- * one of tables, only those of its indexes that are not in indexes.
+ * Mark relation relid, a table or sequence, and its indexes, TOAST table and
+ * TOAST index.  If relid is one of tables, mark only those of its indexes that
+ * are not in indexes.
  */
 static void
 refuse_with_family(Oid relid, List *tables, List *indexes)
@@ -118,9 +124,12 @@ refuse_with_family(Oid relid, List *tables, List *indexes)
 
 /*
  * In a worker, before its plan is initialized: mark the session's temporary
- * relations but tables, their TOAST tables and indexes, Lists of Oid.  What hangs
- * on the temporary schema is found by its dependencies; indexes and TOAST tables
- * hang on tables.
+ * relations, except tables, their TOAST tables and TOAST indexes, and
+ * indexes.  Both are Lists of Oid.  Opens relations without a lock, for
+ * tp_release_other_relations() to close.
+ *
+ * pg_depend has what depends on the temporary schema.  Indexes and TOAST
+ * tables depend on their tables instead.
  */
 void
 tp_refuse_other_relations(List *tables, List *indexes)
@@ -157,7 +166,8 @@ tp_refuse_other_relations(List *tables, List *indexes)
 }
 
 /*
- * Undo that, when the worker's plan has ended.  After an error the process ends.
+ * Undo tp_refuse_other_relations(), when the worker's plan has ended.  Not
+ * called after an error, which ends the process.
  */
 void
 tp_release_other_relations(void)
@@ -176,15 +186,15 @@ tp_release_other_relations(void)
 }
 
 /*
- * The descriptor of relid, or of any relation if that is InvalidOid, may have
- * been rebuilt: mark it again, if it is one of these.
+ * Relation cache callback: the descriptor of relid, or any descriptor if relid
+ * is InvalidOid, may have been rebuilt.  Mark it again if it was marked.
  */
 void
 tp_refuse_again(Oid relid)
 {
 	ListCell   *lc;
 
-	/* an error has released the descriptors, and ends the process */
+	/* the descriptors were released after an error, which ends the process */
 	if (proc_exit_inprogress)
 		refused = NIL;
 

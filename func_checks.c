@@ -32,7 +32,7 @@
 /*
  * Raise an error in a parallel worker: for functions that look at the
  * session's pool, as a worker has another one.  Message and SQLSTATE are those
- * of InitLocalBuffers().
+ * of InitLocalBuffers() of localbuf.c.
  */
 void
 tp_refuse_in_worker(void)
@@ -53,7 +53,7 @@ tp_refuse_in_worker(void)
 void
 tp_refuse_while_workers_read(const char *function)
 {
-	/* message and SQLSTATE are those of PreventCommandIfParallelMode() */
+	/* message and SQLSTATE of PreventCommandIfParallelMode() of utility.c */
 	if (IsInParallelMode())
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),

@@ -126,7 +126,10 @@ evict_file(const char *path, OsCacheEviction *result)
 	return true;
 }
 
-/* Evict all files of rel: every segment of every fork. */
+/*
+ * Evict all files of rel: every segment of every fork, with the names that
+ * _mdfd_segpath() of md.c gives them.
+ */
 static void
 evict_files_of_relation(Relation rel, OsCacheEviction *result)
 {

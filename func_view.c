@@ -76,6 +76,7 @@ may_see_pages(const RelFileLocator *locator, HTAB *relations)
  * One row per buffer of the pool.  For a buffer that holds no page, only its
  * number; for a page that the caller may not see, nothing that identifies the
  * page.  No row before the session's first use of a temporary table.
+ * As pg_buffercache_pages() of contrib's pg_buffercache_pages.c.
  */
 Datum
 pg_local_buffers_pages(PG_FUNCTION_ARGS)
@@ -133,7 +134,8 @@ pg_local_buffers_pages(PG_FUNCTION_ARGS)
  *
  * The numbers of buffers that hold a page, that hold none, that are dirty,
  * that are pinned and that have storage; and the mean usage count of those
- * that hold a page.
+ * that hold a page.  As pg_buffercache_summary() of contrib's
+ * pg_buffercache_pages.c.
  */
 Datum
 pg_local_buffers_summary(PG_FUNCTION_ARGS)

@@ -111,7 +111,7 @@ tp_discard_dropped_relations(void)
 		if (hash_search(relations, &count->locator, HASH_FIND, NULL) != NULL)
 			continue;
 
-		/* this closes the file first, so it notices an unlinked one */
+		/* mdexists() of md.c closes it first, so it notices an unlinked one */
 		if (smgrexists(smgropen(count->locator, TempFilesOwner()), MAIN_FORKNUM))
 			continue;
 

@@ -50,7 +50,8 @@ set_tag_valid(int i, bool valid)
 /*
  * Drop the clean and unpinned pages of the nlocators relations in locators,
  * which are in ascending order.  Adds the numbers of these, and of the pages
- * that stay, to *result.
+ * that stay, to *result.  Hides the latter from DropRelationAllLocalBuffers()
+ * of localbuf.c.
  */
 static void
 drop_clean_pages(const RelFileLocator *locators, int nlocators,

@@ -42,7 +42,7 @@
 /*
  * Open relation relid, a locked table or a member of its family, without
  * taking a lock.  To be closed by RelationClose().  An error if there is no
- * such relation.
+ * such relation.  As relation_open() of relation.c, without its assertion.
  */
 Relation
 tp_relation_open(Oid relid)

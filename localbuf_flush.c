@@ -49,7 +49,7 @@ compare_buffers(const void *a, const void *b)
 /*
  * Does the page of next directly follow that of prev, in the same file?  A
  * fork has a file for every RELSEG_SIZE blocks, and from 18 on a write must
- * not cross from one to the next.
+ * not cross from one to the next: see mdwritev() of md.c.
  */
 static bool
 follows(BufferDesc *prev, BufferDesc *next)
@@ -75,7 +75,9 @@ is_one_of(RelFileLocator locator, const RelFileLocator *locators, int nlocators)
 /*
  * Write nbuffers dirty local buffers, FLUSH_BATCH at most, with consecutive
  * blocks of one file, and mark them clean.  If set_hints, their rows get hints
- * first; known is what has been looked up about transactions so far.
+ * first; known is what has been looked up about transactions so far.  As
+ * FlushLocalBuffer() of localbuf.c (17: GetLocalVictimBuffer(), 15:
+ * LocalBufferAlloc()).
  */
 static void
 write_batch(const int *buffers, int nbuffers, bool set_hints, KnownXids *known)

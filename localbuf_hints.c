@@ -49,7 +49,7 @@ tp_heap_takes_hints(Relation rel)
 static pg_noinline uint16
 look_up(TransactionId xid, uint16 committed, uint16 aborted)
 {
-	/* in the same order as HeapTupleSatisfiesMVCC(), for the same reasons */
+	/* in the order of HeapTupleSatisfiesMVCC() of heapam_visibility.c */
 	if (TransactionIdIsCurrentTransactionId(xid) ||
 		TransactionIdIsInProgress(xid))
 		return 0;
@@ -74,6 +74,7 @@ hint_about(TransactionId xid, KnownXid *known, uint16 committed, uint16 aborted)
 /*
  * Set hints on the rows of page, which is of a heap's main fork.  *known is
  * zeroed before the first page of a flush, and passed on from page to page.
+ * As SetHintBits() and HeapTupleSatisfiesMVCC() of heapam_visibility.c.
  *
  * The caller writes the page whether or not it has changed.  Raises an error
  * if the status of a transaction cannot be read.

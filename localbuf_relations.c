@@ -44,7 +44,10 @@ make_hash(const char *name, Size keysize, Size entrysize)
 	return hash_create(name, 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
-/* Add the relation that form describes, if it has storage. */
+/*
+ * Add the relation that form describes, if it has storage, with the locator
+ * that RelationInitPhysicalAddr() of relcache.c would compute.
+ */
 static void
 add_relation(HTAB *relations, HTAB *toast_owners, Form_pg_class form)
 {
@@ -95,7 +98,8 @@ set_table(TempRelation *relation, HTAB *toast_owners)
 /*
  * Returns all temporary relations of this session that have storage: a hash
  * table of TempRelation by RelFileLocator, in the current memory context.  Can
- * be canceled.
+ * be canceled.  See RelidByRelfilenumber() of relfilenumbermap.c (15:
+ * RelidByRelfilenode() of relfilenodemap.c).
  */
 HTAB *
 tp_session_temp_relations(void)

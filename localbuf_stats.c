@@ -51,7 +51,8 @@ make_counts(void)
  *
  * A buffer gets its storage when it is first used, and buffers are first used
  * in the order of their numbers (see GetLocalVictimBuffer(), in 15
- * LocalBufferAlloc()), so the walk ends at the first one without storage.
+ * LocalBufferAlloc(), of localbuf.c), so the walk ends at the first one
+ * without storage.
  */
 LocalBufStats *
 tp_localbuf_stats_collect(void)
@@ -157,7 +158,8 @@ tp_localbuf_stats_relation(LocalBufStats *stats, Relation rel)
 /*
  * Is buffer i of the pool pinned?  Core counts pins of this session's code in
  * LocalRefCount, and those of a read in progress (from 18 on) in the state
- * word alone.
+ * word alone.  As InvalidateLocalBuffer() of localbuf.c (before 18:
+ * DropRelationAllLocalBuffers()).
  */
 bool
 tp_local_buffer_is_pinned(int i)

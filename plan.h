@@ -66,7 +66,7 @@ extern void tp_credit_saving(const FlushSaving *saving);
 typedef struct PlanContents
 {
 	List	   *temp_tables;	/* OIDs of this session's, without duplicates */
-	List	   *indexes;		/* the same of their indexes that are scanned */
+	List	   *indexes;		/* the same for indexes that are scanned */
 	Bitmapset  *subplans;		/* plan_ids */
 	bool		user_code;		/* may run functions that are not core's */
 	bool		unknown;		/* has nodes that plan_walk.c does not know */

@@ -1,11 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * plan_flush_node.c
- *	  The plan node Custom Scan (TempFlush).
+ *	  The flush node: the plan node Custom Scan (TempFlush).
  *
- * The node stands below a Gather and returns its child's rows.  What its workers
- * may read, and what the planner has reckoned with, is in custom_private, which
- * is written and read here alone.  exec_flush.c executes the node.
+ * The node is below a Gather and returns its child's rows.  custom_private
+ * holds what the Gather's workers may read and what the planner expects of
+ * the flush; only this file writes and decodes it.  exec_flush.c executes the
+ * node.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,7 +18,10 @@
 
 #include "plan.h"
 
-/* A target list that takes each column of tlist from varno. */
+/*
+ * A target list that takes each column of tlist from varno, as
+ * set_customscan_references() of setrefs.c would leave it.
+ */
 static List *
 pass_through_tlist(List *tlist, int varno)
 {
@@ -35,10 +39,11 @@ pass_through_tlist(List *tlist, int varno)
 }
 
 /*
- * Make a flush node with the given plan_node_id above child, for the tables of
- * info, whose lists it shares.  References are set as by
- * set_customscan_references() of setrefs.c: the node's columns come from its scan
- * tuple, and the columns of that from the child.
+ * Make a flush node with the given plan_node_id above child, for the tables
+ * of info, whose lists it shares; in the current memory context.  The plan is
+ * finished, so references are set as by set_customscan_references() of
+ * setrefs.c: the node's columns refer to its scan tuple, and the scan tuple's
+ * to the child.
  */
 CustomScan *
 tp_make_flush_node(Plan *child, const FlushPlan *info, int plan_node_id)
@@ -63,8 +68,8 @@ tp_make_flush_node(Plan *child, const FlushPlan *info, int plan_node_id)
 	cscan->custom_scan_tlist = pass_through_tlist(child->targetlist, OUTER_VAR);
 
 	/*
-	 * A worker gets all this as text, in which a Float without a fraction
-	 * would come back as an Integer: hence Strings for costs.
+	 * Workers get the plan as text, from which a Float without a fraction
+	 * would be read back as an Integer, so costs are Strings.
 	 */
 	cscan->custom_private =
 		list_make5(info->relids,
@@ -83,7 +88,7 @@ tp_make_flush_node(Plan *child, const FlushPlan *info, int plan_node_id)
 }
 
 /*
- * Is plan a flush node?  No other module can have registered that name.
+ * Is plan a flush node?  No other module can register that name.
  */
 bool
 tp_is_flush_node(Plan *plan)
@@ -93,7 +98,7 @@ tp_is_flush_node(Plan *plan)
 }
 
 /*
- * What tp_make_flush_node() was given.  The lists are those of the plan.
+ * Decode what tp_make_flush_node() was given.  The lists are the plan's own.
  */
 FlushPlan
 tp_flush_plan(CustomScan *cscan)

@@ -1,42 +1,40 @@
 /*-------------------------------------------------------------------------
  *
  * plan_gather_cost.c
- *	  Who pays for the flush: the Gather whose workers read the tables.
+ *	  The charge: the cost of the flush, added to the cost of a Gather.
  *
  * What a Gather over a relation of the planner has to flush hardly depends on
- * the path below it: each partial path of that relation reads, in the workers,
- * every table that the relation is made of; of their indexes, those of the
- * cheapest partial path are charged.  So the charge belongs to the Gather and
- * to nothing below.  Paths over temporary tables then cost what
- * they would over permanent ones, a serial plan pays for no flush, no rescan
- * multiplies the charge, and a table that is joined with itself is charged
- * once.
+ * the path below it: in the workers, each partial path of the relation reads
+ * all tables that the relation is made of; of their indexes, those of the
+ * cheapest partial path are charged.  So the Gather is charged, and nothing
+ * below it.  Paths over temporary tables then cost what they would over
+ * permanent ones, a serial plan pays for no flush, no rescan multiplies the
+ * charge, and a table that is joined with itself is charged once.
  *
- * Core makes all its Gather paths itself and charges each with
- * parallel_setup_cost.  While a statement is planned that variable is
- * therefore raised, just before core makes the Gather paths of a relation, by
- * what that relation's flush costs:
+ * Core makes all Gather paths itself and adds parallel_setup_cost to each.  So
+ * while a statement is planned, that variable is raised by the cost of a
+ * relation's flush just before core makes the Gather paths of the relation:
  *
- *	- for a base relation in set_rel_pathlist_hook, which core calls just
+ *	- for a base relation, in set_rel_pathlist_hook, which core calls just
  *	  before;
- *	- for a join relation in the loop over a level's relations, which is
- *	  join_search_hook's to replace;
- *	- for all that is made above the joins of a query level, by the charge of
- *	  its topmost relation, which is the last one set;
+ *	- for a join relation, in the loop over a level's relations, which
+ *	  join_search_hook may replace;
+ *	- for everything above the joins of a query level, by the charge of its
+ *	  topmost relation, which is the last one set;
  *	- for a set operation, whose Gather collects the rows of several query
- *	  levels, after the planning of each of these.
+ *	  levels, after each of these has been planned.
  *
- * A charge takes a walk over the pool, which may cost more than a small query.
- * So a relation whose Gather would lose even without one is not charged, and
- * the pool is not counted for it (see gather_may_win()).  If a Gather is chosen
- * nevertheless, what is wrong is the choice and the price of that Gather; its
- * flush node is placed, priced and carried out as any other.
+ * A charge needs a walk over the pool, which may take longer than a small
+ * query.  So a relation whose Gather would lose even without a charge gets
+ * none, and the pool is not counted for it (see gather_may_win()).  If such a
+ * Gather is chosen nevertheless, only its choice and its cost are wrong: its
+ * flush node is placed, costed and executed like any other.
  *
- * The invariant: parallel_setup_cost is back at its value of before when the
- * planner returns or fails, unless a function that the planner evaluates has
- * set it.  A statement planned in the middle of another one (by such a
- * function) is planned with that value too, or with what the function has set;
- * only a function that asks for the setting itself gets to see the charge.
+ * The invariant: when the planner returns or fails, parallel_setup_cost has
+ * its former value, unless a function that the planner evaluates has set it.
+ * A nested statement, planned by such a function, is planned with the former
+ * value too, or with what the function has set.  Only a function that reads
+ * the setting itself sees the charge.
  *
  *-------------------------------------------------------------------------
  */
@@ -64,10 +62,10 @@ typedef struct PlannerCall
 	struct PlannerCall *outer;
 	FlushCharging charging;
 	bool		has_charged;	/* has a Gather been charged? */
-	double		before;			/* what to put parallel_setup_cost back to */
-	bool		saved;			/* has the server been told? */
+	double		before;			/* parallel_setup_cost to restore */
+	bool		saved;			/* will the server restore it, too? */
 	double		setup_cost;		/* parallel_setup_cost without a charge */
-	double		charged;		/* what we have set it to last */
+	double		charged;		/* what this file last set it to */
 	LocalBufStats *stats;		/* counted when first needed */
 	MemoryContext context;		/* where to keep them */
 } PlannerCall;
@@ -80,15 +78,15 @@ static PlannerCall *current = NULL;
  */
 
 /*
- * Have the server put parallel_setup_cost back, too, in the end and after an
+ * Have the server restore parallel_setup_cost, too, at the end and after an
  * error.  If a function that the planner evaluates sets it and fails, the
- * server goes back to what the function had found, which was our charge.
+ * server restores what the function found, which included the charge.
  */
 static void
 save_setup_cost(void)
 {
 	parallel_setup_cost = current->before;
-	(void) NewGUCNestLevel();	/* in this one nobody has set it yet */
+	(void) NewGUCNestLevel();	/* nobody has set it in this one */
 	(void) set_config_option("parallel_setup_cost",
 							 psprintf("%.17g", current->before),
 							 PGC_USERSET, PGC_S_SESSION,
@@ -97,8 +95,8 @@ save_setup_cost(void)
 }
 
 /*
- * What parallel_setup_cost would be without a charge.  If somebody else has set
- * it since our last charge, that is the value the charge is added to.
+ * The value of parallel_setup_cost without a charge.  If somebody else has set
+ * it since the last charge, that value, to which charges are then added.
  */
 static Cost
 setup_cost_without_charge(void)
@@ -112,7 +110,8 @@ setup_cost_without_charge(void)
 }
 
 /*
- * Charge every Gather path that is made from now on with cost.
+ * Add cost to every Gather path that is made from now on, in place of the last
+ * charge.
  */
 static void
 set_charge(Cost cost)
@@ -127,9 +126,9 @@ set_charge(Cost cost)
 }
 
 /*
- * Run the planner with the charges in force.  next is the hook of another module,
- * or NULL.  Returns the plan, without flush nodes, and in *charges what was
- * charged; both in the current memory context.
+ * Run the planner with charges.  next is another module's hook, or NULL.
+ * Returns the plan, without flush nodes, and in *charges what was charged; both
+ * in the current memory context.
  */
 PlannedStmt *
 tp_planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
@@ -179,7 +178,7 @@ tp_planning_temp_tables(void)
 }
 
 /* ----------
- * Which temporary tables a relation of the planner is made of
+ * The temporary tables that a relation of the planner is made of
  * ----------
  */
 
@@ -192,7 +191,7 @@ typedef struct TableSearch
 static List *tables_of_level(PlannerInfo *root, List *relids);
 static List *tables_of_rel(PlannerInfo *root, RelOptInfo *rel, List *relids);
 
-/* Add what the subplans in an expression read, as a worker would run them. */
+/* Add the tables that the subplans in an expression read, as workers do. */
 static bool
 subplan_tables_walker(Node *node, TableSearch *search)
 {
@@ -271,7 +270,7 @@ tables_of_rel(PlannerInfo *root, RelOptInfo *rel, List *relids)
 			relids = tables_of_base_rel(root, rti, relids);
 	}
 
-	/* what is computed above the joins is computed below the Gather too */
+	/* workers may compute what is above the joins, too */
 	if (bms_equal(rel->relids, query_level_relids(root)))
 	{
 		relids = subplan_tables(root, (Node *) root->processed_tlist, relids);
@@ -288,7 +287,7 @@ tables_of_level(PlannerInfo *root, List *relids)
 	{
 		RelOptInfo *rel = root->simple_rel_array[rti];
 
-		/* children are met through their parents */
+		/* children are found through their parents */
 		if (rel != NULL && rel->reloptkind == RELOPT_BASEREL)
 			relids = tables_of_base_rel(root, rti, relids);
 		else if (rel != NULL && rel->subroot != NULL)
@@ -299,16 +298,16 @@ tables_of_level(PlannerInfo *root, List *relids)
 }
 
 /* ----------
- * Which indexes a path scans
+ * The indexes that a path scans
  * ----------
  */
 
 static List *indexes_of_paths(List *paths, List *indexes);
 
 /*
- * Add the indexes that path scans, of whatever tables.  Those that only its
- * expressions' subplans scan are not found, nor those below a node that is
- * not made before paths are gathered: the charge is an estimate.
+ * Add the indexes that path scans, of any tables.  Of the kinds of path in
+ * create_plan_recurse() of createplan.c, only those are searched that may be
+ * below a Gather, and no subplans of expressions: the charge is an estimate.
  */
 static List *
 indexes_of_path(Path *path, List *indexes)
@@ -375,9 +374,10 @@ indexes_of_paths(List *paths, List *indexes)
  */
 
 /*
- * The least cost, by criterion, of those of paths that have the fewest disabled
- * nodes, which is what *disabled becomes.  Paths that need parameters cannot be
- * run by themselves and do not count.  Infinity if there are none.
+ * The lowest cost, by criterion, of those of paths that have the fewest
+ * disabled nodes, which win in compare_path_costs_fuzzily() of pathnode.c,
+ * too.  Sets *disabled to their number.  Parameterized paths do not count, as
+ * they cannot be run by themselves.  Infinity if there are no others.
  */
 static Cost
 least_cost(List *paths, CostSelector criterion, int *disabled)
@@ -404,9 +404,10 @@ least_cost(List *paths, CostSelector criterion, int *disabled)
 }
 
 /*
- * An upper bound of what a sort, or a grouping by columns columns, of rows of
- * this width costs: every comparison that a sort needs and every hash value and
- * lookup of a hash table, and three passes through temporary files.
+ * An upper bound of what cost_tuplesort() and cost_agg() of costsize.c say of
+ * rows of this width, sorted or grouped by columns columns: all comparisons
+ * of a sort, all hash values and lookups of a hash table, and three passes
+ * through temporary files.
  */
 static Cost
 sort_or_group_bound(double rows, int width, int columns)
@@ -422,10 +423,10 @@ sort_or_group_bound(double rows, int width, int columns)
 }
 
 /*
- * An upper bound of what one process needs for all that the planner may have
- * workers do with the rows of a query level's topmost relation: the target
- * list, and to group, to make distinct and to order.  Infinity if it cannot be
- * told.
+ * An upper bound of the cost, in one process, of everything that the planner
+ * may have workers do with the rows of a query level's topmost relation:
+ * evaluate the target list, group (see cost_agg() of costsize.c), make
+ * distinct and sort.  Infinity if it is not known.
  */
 static Cost
 upper_bound_above(PlannerInfo *root, double rows, int width)
@@ -434,7 +435,7 @@ upper_bound_above(PlannerInfo *root, double rows, int width)
 	QualCost	exprs;
 	Cost		cost;
 
-	/* these multiply the rows, and those hide costs from cost_qual_eval() */
+	/* SRFs multiply rows, cost_qual_eval() ignores window functions */
 	if (parse->hasTargetSRFs || parse->hasWindowFuncs)
 		return get_float8_infinity();
 
@@ -452,7 +453,7 @@ upper_bound_above(PlannerInfo *root, double rows, int width)
 			aggs.finalCost.startup + aggs.finalCost.per_tuple * rows;
 	}
 
-	/* at most one of each */
+	/* at most one grouping, one DISTINCT and one ORDER BY */
 	return cost + 3 * sort_or_group_bound(rows, width,
 										  list_length(root->processed_tlist));
 }
@@ -460,17 +461,19 @@ upper_bound_above(PlannerInfo *root, double rows, int width)
 /*
  * Could a Gather over rel win if its flush cost nothing?
  *
- * It is one of two plans that are the same but for it.  One has a Gather over
- * rel or over what is made of it until the next charge; it costs at least what
- * the partial path below costs and parallel_setup_cost.  The other has rel's
- * cheapest path in its place, and does alone what the workers would do with the
- * rows; that is at most a sort, or if rel is the topmost of its query level all
- * that upper_bound_above() counts.  A plan that reads only some of the rows
- * (LIMIT, a merge join, EXISTS) pays a part of a path's cost, so that of the
- * partial path nothing is certain but what it costs to start; only the topmost
- * relation of a whole statement without LIMIT is surely read to its end.
+ * Compare two plans that differ in that Gather alone.  One has it, over rel
+ * or over what is made of rel until the next charge; it costs at least as
+ * much as the partial path below and parallel_setup_cost (as in cost_gather()
+ * and cost_gather_merge() of costsize.c, which add costs per row).  The other
+ * has rel's cheapest path instead, and one process does what the workers
+ * would do with the rows: at most a sort or, if rel is the topmost relation
+ * of its query level, what upper_bound_above() counts.  A plan that reads
+ * only some of the rows (LIMIT, a merge join, EXISTS) pays only part of a
+ * path's cost, so of the partial path only the startup cost is certain; only
+ * the topmost relation of a whole statement without LIMIT is certainly read
+ * to its end.
  *
- * What other modules add to the lists after us is not seen.
+ * Paths that other modules add later are not seen.
  */
 static bool
 gather_may_win(PlannerInfo *root, RelOptInfo *rel)
@@ -499,7 +502,7 @@ gather_may_win(PlannerInfo *root, RelOptInfo *rel)
 	return gather <= alone;
 }
 
-/* Add what the cheapest plan of a part of a set operation costs and returns. */
+/* Add the cost and the rows of the cheapest plan of a set operation's part. */
 static void
 add_setop_part(RelOptInfo *final, Cost *cost, double *rows, int *width)
 {
@@ -518,8 +521,9 @@ add_setop_part(RelOptInfo *final, Cost *cost, double *rows, int *width)
 }
 
 /*
- * The same for the set operation that query level root is a part of, by the sums
- * of the parts that have been planned; final is root's.
+ * The same for the set operation that query level root is a part of, by the
+ * sums over those parts that have been planned.  final is root's last
+ * relation.
  */
 static bool
 setop_gather_may_win(PlannerInfo *root, RelOptInfo *final)
@@ -550,8 +554,8 @@ setop_gather_may_win(PlannerInfo *root, RelOptInfo *final)
  */
 
 /*
- * What a flush of the tables, with those of their indexes that are in indexes,
- * would cost.  Counts the pool at the first call.
+ * The cost of flushing tables relids and those of their indexes that are in
+ * indexes.  Counts the pool at the first call.
  */
 static Cost
 flush_cost(List *relids, List *indexes)
@@ -570,8 +574,8 @@ flush_cost(List *relids, List *indexes)
 
 /*
  * Charge the Gather paths of rel, a base or join relation, and of what is made
- * of it until the next charge.  If there will be none, as rel has no partial
- * paths, or none that can win, the pool is not counted.
+ * of it until the next charge.  The pool is not counted if rel has no partial
+ * paths, or no Gather over it can win.
  */
 void
 tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
@@ -585,9 +589,11 @@ tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
 }
 
 /*
- * Charge the Gather paths of the set operation that query level root is a part
- * of, for its tables without their indexes.  To be called after the planning of
- * each part: the last call sees all of them.  final is root's last relation.
+ * Charge the Gather path of the set operation that query level root is a part
+ * of, which generate_union_paths() of prepunion.c makes when all parts have
+ * been planned, for its tables without their indexes.  To be called after
+ * each part has been planned: the last call sees all of them.  final is
+ * root's last relation.
  */
 void
 tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final)
@@ -607,7 +613,7 @@ tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final)
 	set_charge(flush_cost(relids, NIL));
 }
 
-/* Would core choose the genetic join search? */
+/* Would make_rel_from_joinlist() of allpaths.c call geqo()? */
 static bool
 genetic_join_search(int levels_needed)
 {
@@ -615,12 +621,13 @@ genetic_join_search(int levels_needed)
 }
 
 /*
- * The join search that there would be without this module: that of another
- * one, next, or if it is NULL the one that core chooses.
+ * Run the join search that would run without this module: next, another
+ * module's, or if that is NULL the one that make_rel_from_joinlist() of
+ * allpaths.c chooses.
  */
 RelOptInfo *
 tp_next_join_search(join_search_hook_type next, PlannerInfo *root,
-				 int levels_needed, List *initial_rels)
+					int levels_needed, List *initial_rels)
 {
 	if (next != NULL)
 		return next(root, levels_needed, initial_rels);
@@ -630,14 +637,15 @@ tp_next_join_search(join_search_hook_type next, PlannerInfo *root,
 }
 
 /*
- * Replace standard_join_search(), so that the Gather paths of each join
- * relation are charged with what that relation flushes.  next is another
- * module's join search; it, like the genetic one, cannot be charged relation
- * by relation, and is charged with what the whole query level flushes.
+ * The same with charges: as standard_join_search() of allpaths.c, but the
+ * Gather paths of each join relation are charged with the flush of that
+ * relation.  Another module's join search and the genetic one cannot be
+ * charged relation by relation, and are charged with the flush of the whole
+ * query level.
  */
 RelOptInfo *
 tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
-							int levels_needed, List *initial_rels)
+							   int levels_needed, List *initial_rels)
 {
 	RelOptInfo *rel = NULL;
 	bool		parallel = false;
@@ -666,7 +674,7 @@ tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 				rel = (RelOptInfo *) lfirst(lc);
 				generate_partitionwise_join_paths(root, rel);
 				tp_charge_gather_of_rel(root, rel);
-				/* the topmost one gets its Gather with its final target list */
+				/* the topmost is gathered with its final target list */
 				if (!bms_equal(rel->relids, query_level_relids(root)))
 					generate_useful_gather_paths(root, rel, false);
 				set_cheapest(rel);

@@ -3,24 +3,25 @@
  * plan_paths.c
  *	  Paths over temporary tables that parallel workers may run.
  *
- * Core bars a temporary table from parallel plans in one place,
- * set_rel_consider_parallel().  The hook that runs after a relation's paths
- * have been made, and before they are gathered, decides again by core's other
- * rules, and makes the paths anew with core's own functions.  What core builds
- * upon them follows by itself, and costs what it would cost over permanent
- * tables: the flush is charged to the Gather, see plan_gather_cost.c.
+ * Core keeps temporary tables out of parallel plans in one place,
+ * set_rel_consider_parallel().  set_rel_pathlist_hook runs after a relation's
+ * paths have been made and before they are gathered.  There this file decides
+ * again by core's other rules, and makes the paths anew with core's own
+ * functions.  Core builds on them as on any others, at the same costs as over
+ * permanent tables: the flush is charged to the Gather, see
+ * plan_gather_cost.c.
  *
  * A temporary child keeps its whole append relation (partitions, inheritance,
- * UNION ALL) out of parallel plans, and thereby its permanent siblings.  So
- * children are left alone until the hook runs for their topmost parent, and
- * are then decided and made together.  The hook has run for each child by then,
- * and other modules have chosen among its paths or added some of their own.  So
- * it runs again for a child whose paths are made anew; this module's part in it
+ * UNION ALL), with its permanent siblings, out of parallel plans.  So children
+ * are left alone until the hook runs for their topmost parent; then parent and
+ * children are treated together.  By then the hook has run for each child, and
+ * other modules have chosen among its paths or added their own.  So it is
+ * called again for a child whose paths are made anew; this module's own hook
  * does nothing for a child.
  *
- * The invariants: consider_parallel of an append relation is set if and only if
- * it is set for each of its children.  Every path list that is used has passed
- * through the other modules' hooks once.
+ * The invariants: consider_parallel of an append relation is set if and only
+ * if it is set for each of its children.  Every path list that is used has
+ * passed through the other modules' hooks once.
  *
  *-------------------------------------------------------------------------
  */
@@ -46,7 +47,10 @@ static bool may_be_parallel(PlannerInfo *root, RelOptInfo *rel,
 static void make_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
 					   RangeTblEntry *rte);
 
-/* The children of an append relation that have not been proved empty. */
+/*
+ * The children of an append relation that have not been proved empty, as in
+ * set_append_rel_pathlist() of allpaths.c.
+ */
 static List *
 live_children(PlannerInfo *root, Index rti)
 {
@@ -73,13 +77,13 @@ live_children(PlannerInfo *root, Index rti)
  * ----------
  */
 
-/* The part of the rules of set_rel_consider_parallel() for a table. */
+/* The rules of set_rel_consider_parallel() of allpaths.c for a table. */
 static bool
 table_may_be_parallel(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 {
 	/*
-	 * Another session's temporary table is an error, later on.  A temporary
-	 * table of another access method than heap has no read-only variant.
+	 * Another session's temporary table is an error later.  For a temporary
+	 * table with another access method than heap there is no read-only phase.
 	 */
 	if (!rte->inh && get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP &&
 		!tp_is_session_temp_table(rte->relid))
@@ -99,9 +103,9 @@ table_may_be_parallel(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 }
 
 /*
- * Could rel be read by workers if its temporary tables were permanent?  The
- * rules of set_rel_consider_parallel() and, for an append relation, those of
- * set_append_rel_size() about its children.
+ * Could workers read rel if its temporary tables were permanent?  The rules of
+ * set_rel_consider_parallel() and, for an append relation, those of
+ * set_append_rel_size() about its children, both of allpaths.c.
  */
 static bool
 may_be_parallel(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
@@ -151,9 +155,10 @@ may_be_parallel(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 }
 
 /*
- * Can a relation of this query level have a partial path at all?  A cheap look
- * at the sizes, so that statements on small temporary tables cost what they
- * cost without this module.  What is no plain table may be anything.
+ * Can any relation of this query level have a partial path?  A cheap test by
+ * the thresholds of compute_parallel_worker() of allpaths.c, so that
+ * statements on small temporary tables are planned as fast as without this
+ * module.  True if there is anything but plain tables.
  */
 static bool
 partial_paths_possible(PlannerInfo *root)
@@ -188,7 +193,10 @@ partial_paths_possible(PlannerInfo *root)
  * ----------
  */
 
-/* As set_plain_rel_pathlist() does. */
+/*
+ * As set_plain_rel_pathlist() and create_plain_partial_paths() of allpaths.c.
+ * A forced TID scan, for WHERE CURRENT OF, is not possible in a parallel plan.
+ */
 static void
 make_table_paths(PlannerInfo *root, RelOptInfo *rel)
 {
@@ -207,7 +215,7 @@ make_table_paths(PlannerInfo *root, RelOptInfo *rel)
 	create_tidscan_paths(root, rel);
 }
 
-/* As set_tablesample_rel_pathlist() does. */
+/* As set_tablesample_rel_pathlist() of allpaths.c. */
 static void
 make_sample_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 {
@@ -220,7 +228,10 @@ make_sample_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 	add_path(rel, path);
 }
 
-/* Does rel fetch all columns of its subquery, in their order? */
+/*
+ * Does rel fetch all columns of its subquery, in order?  As in
+ * set_subquery_pathlist() of allpaths.c.
+ */
 static bool
 fetches_whole_subquery(RelOptInfo *rel, Query *subquery)
 {
@@ -241,7 +252,10 @@ fetches_whole_subquery(RelOptInfo *rel, Query *subquery)
 	return true;
 }
 
-/* A path of rel over one of its subquery. */
+/*
+ * A path of rel over a path of its subquery, as in set_subquery_pathlist() of
+ * allpaths.c.
+ */
 static Path *
 subquery_path(PlannerInfo *root, RelOptInfo *rel, Path *subpath, bool trivial)
 {
@@ -253,7 +267,7 @@ subquery_path(PlannerInfo *root, RelOptInfo *rel, Path *subpath, bool trivial)
 										   pathkeys, rel->lateral_relids);
 }
 
-/* As the end of set_subquery_pathlist() does. */
+/* As the end of set_subquery_pathlist() of allpaths.c. */
 static void
 make_subquery_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 {
@@ -271,8 +285,9 @@ make_subquery_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 }
 
 /*
- * Can core's paths of rel be made anew?  A foreign-data wrapper is asked for
- * its paths once only, and what else has no partial paths needs no new ones.
+ * Does a relation get new paths?  Of the kinds in set_rel_pathlist() of
+ * allpaths.c, those that can have partial paths, except foreign tables: a
+ * foreign-data wrapper is asked for its paths only once.
  */
 static bool
 makes_new_paths(RangeTblEntry *rte)
@@ -284,8 +299,8 @@ makes_new_paths(RangeTblEntry *rte)
 }
 
 /*
- * The paths of rel stay, and workers may run them.  Whether they may run
- * another module's custom path is for that module to say.
+ * Keep the paths of rel, and let workers run them, except another module's
+ * custom path: that module has said whether they may.
  */
 static void
 keep_paths(RelOptInfo *rel)
@@ -307,16 +322,17 @@ make_child_paths(PlannerInfo *root, RelOptInfo *child)
 	RangeTblEntry *rte = root->simple_rte_array[child->relid];
 
 	make_paths(root, child, child->relid, rte);
-	/* as set_rel_pathlist() does: all modules, whenever they were loaded */
+	/* as set_rel_pathlist() of allpaths.c: all modules' hooks */
 	if (makes_new_paths(rte))
 		set_rel_pathlist_hook(root, child, child->relid, rte);
 	set_cheapest(child);
 }
 
 /*
- * Mark rel and all below it parallel safe and make its paths anew, where they
- * can be.  What the lists held before is not freed, other relations may refer
- * to it.
+ * Set consider_parallel of rel and its children, and make their paths anew
+ * where that is possible, as set_rel_pathlist() and set_append_rel_pathlist()
+ * of allpaths.c.  The old paths are not freed: other relations may refer to
+ * them.
  */
 static void
 make_paths(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
@@ -349,8 +365,8 @@ make_paths(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 }
 
 /*
- * Does rel, or one of the children it appends, read a temporary table that
- * made core refuse a parallel plan?
+ * Does rel, or one of its children, read a temporary table, for which core has
+ * refused parallel paths?
  */
 static bool
 barred_by_temp_table(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
@@ -374,12 +390,12 @@ barred_by_temp_table(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 
 /*
  * Give rel the paths that it would have if its temporary tables were
- * permanent.  For set_rel_pathlist_hook and a rel that is no other one's child:
- * its own paths are there, none of them has been gathered.
+ * permanent.  For set_rel_pathlist_hook, whose arguments these are, and a rel
+ * that is not a child: its paths have been made, and none has been gathered.
  */
 void
 tp_add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
-						 RangeTblEntry *rte)
+							RangeTblEntry *rte)
 {
 	if (!root->glob->parallelModeOK ||
 		rel->consider_parallel ||

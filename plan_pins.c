@@ -3,12 +3,13 @@
  * plan_pins.c
  *	  How many local buffers a plan may have pinned at once.
  *
- * A worker's pool of local buffers is small, as a worker keeps no page for long,
- * but it has to hold every page that the worker's plan has pinned at one moment,
- * or the plan fails with "no empty local buffer available".  The leader runs the
- * same plan in the session's pool, so that size is always enough.
+ * A worker's pool of local buffers is small, because a worker keeps no page
+ * for long, but it has to hold all pages that the worker's plan has pinned at
+ * the same time, or the plan fails with "no empty local buffer available".
+ * The leader runs the same plan in the session's pool, so the size of that is
+ * always enough.
  *
- * The invariant: the number is too large rather than too small.
+ * The invariant: the number may be too large, but not too small.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,20 +22,20 @@
 #include "plan.h"
 
 /*
- * Pages that a scan of a table or index has pinned while it runs: of the index
- * the current one, the next one and a marked one, a page of the table and of its
- * visibility map, the page of the tuple in the node's slot, and some to spare.
+ * Pages that a scan of a table or index has pinned while it runs: the index's
+ * current, next and marked page, a page of the table and one of its visibility
+ * map, the page of the tuple in the node's slot, and some to spare.
  */
 #define PINS_OF_SCAN	8
 
-/* More than any session has, but their sum is an int. */
+/* More than any session has; the sum of two is still an int. */
 #define PINS_UNKNOWN	(INT_MAX / 4)
 
 /* Numbers of pins that a plan has. */
 typedef struct PlanPins
 {
 	int			held;			/* from its initialization to its end */
-	int			running;		/* besides, while it returns rows */
+	int			running;		/* in addition, while it returns rows */
 } PlanPins;
 
 static int
@@ -44,9 +45,9 @@ add_pins(int a, int b)
 }
 
 /*
- * Scans of core's index access methods pin a few pages, but for GIN, which pins
- * one for each key that it looks for.  BRIN holds a page of its revmap and its
- * metapage.
+ * Scans of core's index access methods pin a few pages, except that GIN pins
+ * one for each key that it looks up.  BRIN keeps its metapage and a page of
+ * its revmap pinned.
  */
 static PlanPins
 pins_of_index(Oid indexid)
@@ -72,7 +73,10 @@ pins_of_index(Oid indexid)
 	return pins;
 }
 
-/* What the node itself pins of temporary tables. */
+/*
+ * Pages of temporary tables that the node itself pins.  The kinds of node are
+ * those of ExecInitNode() of execProcnode.c.
+ */
 static PlanPins
 pins_of_node(Plan *plan, PlannedStmt *stmt)
 {
@@ -125,8 +129,9 @@ pins_of_node(Plan *plan, PlannedStmt *stmt)
 }
 
 /*
- * Are all scans in plan at their ends when plan is?  A join may leave one side, and
- * a limit its child, in the midst of it.
+ * Have all scans in plan reached their ends when plan has?  A join may stop
+ * before the end of one side, and a limit before the end of its child.  The
+ * kinds of node are those of ExecInitNode() of execProcnode.c.
  */
 static bool
 ends_its_scans(Plan *plan)
@@ -164,8 +169,8 @@ ends_its_scans(Plan *plan)
 }
 
 /*
- * What plan, without subplans of its expressions, pins.  Append's children run one
- * after the other.
+ * What plan pins, without the subplans of its expressions.  Append's children
+ * run one after another.
  */
 static PlanPins
 pins_of_plan(Plan *plan, PlannedStmt *stmt)
@@ -191,9 +196,9 @@ pins_of_plan(Plan *plan, PlannedStmt *stmt)
 }
 
 /*
- * How many local buffers a process needs that runs plan and those of stmt's
- * subplans whose numbers are in plan_ids, for what these may have pinned of
- * temporary tables at the same time.
+ * The number of local buffers that a process needs to run plan and those of
+ * stmt's subplans whose numbers are in plan_ids: enough for all pages of
+ * temporary tables that these may have pinned at the same time.
  */
 int
 tp_plan_pins(Plan *plan, Bitmapset *plan_ids, PlannedStmt *stmt)

@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * plan_placement.c
- *	  The flush node's place in a finished plan.
+ *	  Placing flush nodes in a finished plan.
  *
- * Each Gather whose workers may read temporary tables gets one flush node below
- * it.  As near to the Gather as possible, where the fewest rows pass, but below
- * what ExecSetTupleBound() reaches a Sort through: a node that it does not know
- * would turn every worker's top-N sort into a full one.
+ * Each Gather whose workers may read temporary tables gets one flush node
+ * below it, as close to the Gather as possible, where the fewest rows pass.
+ * But the node goes below those through which ExecSetTupleBound() reaches a
+ * Sort: that function stops at a node that it does not know, and every
+ * worker's top-N sort would become a full one.
  *
- * The invariant: no Gather in the plan is without its flush node if a
- * temporary table is read below it and the Gather may launch workers.  A
- * statement over temporary tables whose plan is not known in all its nodes
- * launches none.
+ * The invariant: a Gather that may launch workers has a flush node if a
+ * temporary table is read below it.  A statement over temporary tables
+ * launches no workers if its plan has unknown nodes.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,7 +19,9 @@
 
 #include "plan.h"
 
-/* The highest plan_node_id in plan. */
+/*
+ * The highest of the numbers that set_plan_refs() of setrefs.c gave to nodes.
+ */
 static int
 max_plan_node_id(Plan *plan)
 {
@@ -37,7 +39,11 @@ max_plan_node_id(Plan *plan)
 	return max;
 }
 
-/* Where the child of a node that ExecSetTupleBound() looks through hangs. */
+/*
+ * The link to the child of plan if ExecSetTupleBound() of execProcnode.c goes
+ * on to that child, otherwise NULL.  Append and Merge Append have several
+ * children, and are left out.
+ */
 static Plan **
 tuple_bound_child(Plan *plan)
 {
@@ -56,7 +62,7 @@ tuple_bound_child(Plan *plan)
 
 /*
  * Insert a flush node below gather, and add its cost to the nodes between the
- * two.  Gather itself carries the cost already.
+ * two.  The cost of gather itself includes it already.
  */
 static void
 insert_flush_node(Plan *gather, const FlushPlan *info, int plan_node_id)
@@ -77,8 +83,8 @@ insert_flush_node(Plan *gather, const FlushPlan *info, int plan_node_id)
 }
 
 /*
- * The flush node of top, which is what a Gather has below it: the plan that its
- * workers run.  NULL if there is none.
+ * The flush node in top, the plan below a Gather, which its workers run.
+ * NULL if there is none.
  */
 CustomScan *
 tp_find_flush_node(Plan *top)
@@ -92,16 +98,17 @@ tp_find_flush_node(Plan *top)
 }
 
 /*
- * Give each Gather of stmt that needs one its flush node.  stats are the counts
- * that the planner reckoned with, or NULL if it never needed them (a plan that
- * debug_parallel_query made parallel).  Changes the plan in place; returns whether
- * it has a flush node now.
+ * Give a flush node to each Gather of stmt that needs one, numbered after the
+ * nodes that set_plan_refs() of setrefs.c has numbered.  Changes the plan in
+ * place.  stats are the counts that the planner used, or NULL if it needed
+ * none (debug_parallel_query made the plan parallel).  Returns whether the plan
+ * has a flush node.
  *
- * If a node of the plan is unknown, wherever it is, it may read temporary
- * tables unseen or have a Gather below it.  Then all of the statement's Gathers
- * run their plans in the leader, as they do when no worker is to be had:
- * ExecGather() and ExecGatherMerge() launch none without parallel mode, and a
- * parallel-aware node that has no shared state works alone.
+ * An unknown node, anywhere in the plan, may read temporary tables or have a
+ * Gather below it.  Then all Gathers of the statement run their plans in the
+ * leader, as when no worker is available: ExecGather() and ExecGatherMerge()
+ * launch none without parallel mode, and a parallel-aware node without shared
+ * state works alone.
  */
 bool
 tp_place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
@@ -127,8 +134,8 @@ tp_place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
 	{
 		Plan	   *gather = lfirst(lc);
 		PlanContents contents = tp_plan_contents(gather->lefttree, stmt->rtable,
-											  stmt->subplans);
-		FlushPlan info;
+												 stmt->subplans);
+		FlushPlan	info;
 
 		if (contents.temp_tables == NIL)
 			continue;

@@ -3,15 +3,16 @@
  * plan_user_code.c
  *	  May a plan run code that is not core's?
  *
- * Functions, and types with their input and comparison functions and the
- * constraints of domains, that were not made by initdb may do anything, even read
- * temporary relations behind the executor's back.  A worker that runs none needs
- * not guard against that (see exec_worker_relations.c).
+ * User code is everything that initdb did not create: functions, and types
+ * with their input and comparison functions and the constraints of domains.
+ * It may do anything, even read temporary relations without the executor's
+ * knowledge.  A worker that runs none need not guard against that (see
+ * exec_worker_relations.c).
  *
- * The invariant: what is not known to be core's is taken for user code.  Not seen
- * are support functions that a user has added for a type of core's to one of
- * core's operator families, or that the server picks because a user's operator
- * family has the same operators.
+ * The invariant: what is not known to be core's counts as user code.  Not
+ * detected are support functions that a user has added to one of core's
+ * operator families, for a type of core's, and those that the server picks
+ * because a user's operator family has the same operators.
  *
  *-------------------------------------------------------------------------
  */
@@ -53,14 +54,16 @@ list_has_user_object(List *oids)
 }
 
 /*
- * May evaluating node, one node of an expression, run user code?
+ * May evaluating node, one node of an expression, run user code?  The kinds of
+ * node are those of expression_tree_walker() of nodeFuncs.c, and functions are
+ * where check_functions_in_node() finds them.
  */
 bool
 tp_expression_is_user_code(Node *node)
 {
 	switch (nodeTag(node))
 	{
-			/* only hold others together */
+			/* these evaluate nothing themselves */
 		case T_List:
 		case T_TargetEntry:
 		case T_CaseWhen:
@@ -109,7 +112,9 @@ tp_expression_is_user_code(Node *node)
 	}
 }
 
-/* Does an index have a column whose operator family is a user's? */
+/*
+ * Is the access method of an index, or a column's operator family, a user's?
+ */
 static bool
 index_is_user_code(Oid indexid)
 {
@@ -124,8 +129,9 @@ index_is_user_code(Oid indexid)
 }
 
 /*
- * May node, without its expressions and children, run user code, by the operators
- * that it compares values with or by what it scans?
+ * May node itself, without its expressions and children, run user code: by
+ * the operators with which it compares values, or by what it scans?  The
+ * kinds of node are those of ExecInitNode() of execProcnode.c.
  */
 bool
 tp_plan_node_is_user_code(Plan *node)

@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * plan_walk.c
- *	  Which temporary tables, with which indexes, a finished plan reads.
+ *	  Finding the temporary tables and indexes that a finished plan reads.
  *
  * Core has walkers for queries and expressions and for the state of a running
  * plan, but none for a finished plan, so this file knows where each plan node
  * keeps its children and its expressions.  Expressions matter because they
- * hold subplans, which a worker runs too.
+ * hold subplans, which a worker runs, too.
  *
- * The invariant: a table or index that a worker may read is found, or else the
- * result says that the plan has a node that this file does not know (a fork's,
- * a newer minor release's), which could hide one.  The executor checks again
- * (see exec_check.c).
+ * The invariant: a table or index that a worker may read is found, or the
+ * result says that the plan has an unknown node (of a fork or a newer minor
+ * release), which might read one.  The executor checks again (see
+ * exec_check.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -39,7 +39,8 @@ is_gather(Plan *plan)
 }
 
 /*
- * The children of plan, in a new List.  Subplans are not among them.
+ * The children of plan, in a new List, without subplans: where
+ * planstate_tree_walker() of nodeFuncs.c finds them in a running plan.
  */
 List *
 tp_plan_children(Plan *plan)
@@ -102,8 +103,8 @@ tp_statement_gathers(PlannedStmt *stmt)
 }
 
 /*
- * Search the subplans that an expression, or a List of them, runs, and ask
- * whether it runs user code.
+ * Search the subplans of an expression, or of a List of expressions, and find
+ * out whether it may run user code.
  */
 static bool
 search_expression(Node *node, PlanSearch *search)
@@ -129,8 +130,8 @@ search_expression(Node *node, PlanSearch *search)
 #define SEARCH(expression) search_expression((Node *) (expression), search)
 
 /*
- * Add the table of a scan.  Returns its OID if it is a temporary one of this
- * session, or else InvalidOid.
+ * Add the table of a scan.  Returns its OID if it is a temporary table of this
+ * session, otherwise InvalidOid.
  */
 static Oid
 add_table(Index rti, PlanSearch *search)
@@ -157,7 +158,8 @@ add_index(Index rti, Oid index, PlanSearch *search)
 }
 
 /*
- * Add tables that another module's node scans, by whichever of their indexes.
+ * Add tables that another module's node scans, with all their indexes, as it
+ * may use any of them.
  */
 static void
 add_tables(Bitmapset *rtis, PlanSearch *search)
@@ -176,8 +178,8 @@ add_tables(Bitmapset *rtis, PlanSearch *search)
 }
 
 /*
- * What the node itself scans and computes: see finalize_plan() of subselect.c
- * for where each kind of node keeps its expressions.
+ * Search what the node itself scans and computes.  finalize_plan() of
+ * subselect.c lists where each kind of node keeps its expressions.
  */
 static void
 search_node(Plan *plan, PlanSearch *search)
@@ -319,10 +321,11 @@ search_plan(Plan *plan, PlanSearch *search)
 }
 
 /*
- * The temporary tables of this session that plan may read, itself or by the
- * subplans that it runs, by which of their indexes, and these subplans, with
- * those that they run.  Of a plan with unknown nodes that is only a part.
- * rtable and subplans are those of the statement.
+ * What is in plan: the temporary tables of this session, and their indexes,
+ * that it may read itself or through subplans, and the subplans that it runs,
+ * directly or through others.  Incomplete if the plan has unknown nodes.
+ * rtable and subplans are the statement's.  The result is in the current
+ * memory context.
  */
 PlanContents
 tp_plan_contents(Plan *plan, List *rtable, List *subplans)
@@ -336,7 +339,7 @@ tp_plan_contents(Plan *plan, List *rtable, List *subplans)
 }
 
 /*
- * The same of all that stmt runs.
+ * The same for everything that stmt runs.
  */
 PlanContents
 tp_statement_contents(PlannedStmt *stmt)
@@ -349,7 +352,7 @@ tp_statement_contents(PlannedStmt *stmt)
 	search.subplans = stmt->subplans;
 	search_plan(stmt->planTree, &search);
 
-	/* what nothing that is known runs, the unknown may */
+	/* a subplan that no known node runs may be run by an unknown one */
 	foreach(lc, stmt->subplans)
 	{
 		if (!bms_is_member(++plan_id, search.found.subplans))
@@ -359,8 +362,8 @@ tp_statement_contents(PlannedStmt *stmt)
 }
 
 /*
- * Does a query with this range table, which is all that its plan may scan by
- * nodes known or unknown, name a temporary table of this session?
+ * Does rtable name a temporary table of this session?  A plan scans only what
+ * is in its range table, even with nodes that are unknown here.
  */
 bool
 tp_names_temp_table(List *rtable)

@@ -18,8 +18,8 @@
 /* readonly_phase.c */
 typedef struct ReadonlyPhase
 {
-	struct ReadonlyPhase *outer;	/* of a statement that runs this one */
-	List	   *relations;		/* open, and carrying the routine */
+	struct ReadonlyPhase *outer;	/* of the statement that runs this one */
+	List	   *relations;		/* open, with the read-only routine */
 	List	   *indexes;		/* of ReadonlyIndex, except those that an
 								 * outer phase has */
 } ReadonlyPhase;

@@ -1,29 +1,29 @@
 /*-------------------------------------------------------------------------
  *
  * readonly_heap.c
- *	  Heap's table access method, with reads that leave nothing behind.
+ *	  The heap table access method, with reads that leave pages clean.
  *
- * Reading a heap page sets hint bits and prunes, and either marks the buffer
- * dirty.  While parallel workers read a temporary table from its files no
+ * Reading a heap page may set hint bits and prune, and both mark the buffer
+ * dirty.  While parallel workers read a temporary table from its files, no
  * page of it may be written, so no page of it may be dirty, not even for the
- * time of one call: a scan that steps over a long run of dead rows passes
- * more pages than a small pool has, and evicts them.  The routine made here is
- * a copy of heap's whose reading callbacks undo that mark page by page, while
- * the page is still pinned.
+ * duration of one call: a scan of a long run of dead rows reads more pages
+ * than a small pool has buffers, and evicts them.  The routine made here is a
+ * copy of heap's whose reading callbacks clear the flag again page by page,
+ * while the page is still pinned.
  *
- * The invariant: a dirty flag is cleared only where the very call that clears
- * it has set it.  Each callback looks at the flag before heap looks at the
- * page, and drops it afterwards only if it was clear before and the session is
- * in parallel mode, where nothing but a hint can have set it in between.  A
- * page that carries a real change therefore stays dirty whatever happens here,
- * and whichever relation this routine is attached to.
+ * The invariant: a dirty flag is cleared only by the call that has set it.
+ * Each callback looks at the flag before heap reads the page, and clears it
+ * afterwards only if it was clear before and the session is in parallel mode,
+ * where only a hint can have set it in between.  Therefore a page with a real
+ * change stays dirty, whichever relation this routine is attached to.
  *
- * Pruning is not undone but avoided: it would be done again, for nothing, by
- * every process that reads the page.
+ * Pruning is not undone but avoided, because every process that reads the page
+ * would repeat it.
  *
- * The page loops follow heapgettup_pagemode(), heapam_scan_sample_next_block()
- * and BitmapHeapScanNextBlock() in the state they keep in the scan descriptor,
- * so that a scan may change between heap's routine and this one at any tuple.
+ * The page loops keep the same state in the scan descriptor as
+ * heapgettup_pagemode() of heapam.c, and heapam_scan_sample_next_block() and
+ * BitmapHeapScanNextBlock() of heapam_handler.c, so that a scan may switch
+ * between heap's routine and this one at any tuple.
  *
  *-------------------------------------------------------------------------
  */
@@ -43,7 +43,7 @@
 
 static TableAmRoutine readonly_routine;
 
-static const TableAmRoutine *heap;	/* heap's own, for all that stays as it is */
+static const TableAmRoutine *heap;	/* heap's own routine */
 
 static bool
 local_buffer_is_dirty(Buffer buffer)
@@ -54,8 +54,8 @@ local_buffer_is_dirty(Buffer buffer)
 }
 
 /*
- * May what heap is about to set on the pinned page of buffer be dropped
- * afterwards?  To be asked before heap looks at the page.
+ * May the hints that heap is about to set on the pinned page of buffer be
+ * dropped afterwards?  To be called before heap reads the page.
  */
 static bool
 hints_may_be_dropped(Buffer buffer)
@@ -64,9 +64,9 @@ hints_may_be_dropped(Buffer buffer)
 }
 
 /*
- * Clear the dirty flag of buffer, pinned and clean when
- * hints_may_be_dropped() said that it may be.  The page keeps the hints in
- * memory, until it is evicted.
+ * Clear the dirty flag of buffer, which is still pinned, if may_be_dropped,
+ * the result of hints_may_be_dropped() before heap read the page.  The hints
+ * stay in the buffer until the page is evicted.
  */
 static void
 drop_hints(Buffer buffer, bool may_be_dropped)
@@ -82,7 +82,7 @@ drop_hints(Buffer buffer, bool may_be_dropped)
 	state &= ~((BufferState) (BM_DIRTY | BM_JUST_DIRTIED));
 	LocalBufferStateWrite(desc, state);
 
-	/* MarkLocalBufferDirty() counted it, for EXPLAIN (BUFFERS) */
+	/* MarkLocalBufferDirty() of localbuf.c counted it for EXPLAIN (BUFFERS) */
 	pgBufferUsage.local_blks_dirtied--;
 	tp_session_stats.hints_dropped++;
 }
@@ -93,9 +93,10 @@ drop_hints(Buffer buffer, bool may_be_dropped)
  */
 
 /*
- * Note the visible tuples of the scan's current page, rs_cbuf, in
- * rs_vistuples.  What heap_prepare_pagescan() does, less pruning and less
- * what serializable transactions want of permanent tables.
+ * Store the visible tuples of the scan's current page, rs_cbuf, in
+ * rs_vistuples.  As heap_prepare_pagescan() of heapam.c (heapgetpage() before
+ * 17), but without pruning and without the checks for serializable
+ * transactions, which do not concern temporary tables.
  */
 static void
 collect_visible_tuples(HeapScanDesc scan)
@@ -143,8 +144,8 @@ collect_visible_tuples(HeapScanDesc scan)
 #ifndef HEAP_SCANS_STREAM
 
 /*
- * The block to read first, or InvalidBlockNumber: the choice that
- * heapgettup_pagemode() makes.
+ * The first block to read, or InvalidBlockNumber if there is none, as in
+ * heapgettup_pagemode() of heapam.c.
  */
 static BlockNumber
 first_block(HeapScanDesc scan, ScanDirection dir)
@@ -179,7 +180,8 @@ first_block(HeapScanDesc scan, ScanDirection dir)
 }
 
 /*
- * The block to read after rs_cblock, or InvalidBlockNumber at the end.
+ * The block to read after rs_cblock, or InvalidBlockNumber at the end, as
+ * heapgettup_pagemode() of heapam.c.
  */
 static BlockNumber
 following_block(HeapScanDesc scan, ScanDirection dir)
@@ -216,7 +218,8 @@ following_block(HeapScanDesc scan, ScanDirection dir)
 
 /*
  * Pin the scan's next page as rs_cbuf and rs_cblock.  False at the end of the
- * scan, with nothing pinned.
+ * scan, with nothing pinned.  As heap_fetch_next_buffer() of heapam.c (15:
+ * heapgetpage()).
  */
 static bool
 pin_next_page(HeapScanDesc scan, ScanDirection dir)
@@ -236,7 +239,7 @@ pin_next_page(HeapScanDesc scan, ScanDirection dir)
 #ifdef HEAP_SCANS_STREAM
 	if (unlikely(scan->rs_dir != dir))
 	{
-		/* the stream has read ahead the other way: start it anew from here */
+		/* the stream has read ahead in the other direction: restart it here */
 		scan->rs_prefetch_block = scan->rs_cblock;
 		read_stream_reset(scan->rs_read_stream);
 	}
@@ -259,7 +262,8 @@ pin_next_page(HeapScanDesc scan, ScanDirection dir)
 }
 
 /*
- * Make rs_ctup the scan's next visible tuple, as heapgettup_pagemode() does.
+ * Make rs_ctup the scan's next visible tuple, as heapgettup_pagemode() of
+ * heapam.c does.
  * At the end t_data is NULL and nothing is pinned.
  */
 static void
@@ -310,6 +314,7 @@ fetch_next_tuple(HeapScanDesc scan, ScanDirection dir)
 	scan->rs_inited = false;
 }
 
+/* As heap_getnextslot() of heapam.c. */
 static bool
 readonly_getnextslot(TableScanDesc sscan, ScanDirection dir,
 					 TupleTableSlot *slot)
@@ -330,6 +335,7 @@ readonly_getnextslot(TableScanDesc sscan, ScanDirection dir,
 	return true;
 }
 
+/* As heap_getnextslot_tidrange() of heapam.c. */
 static bool
 readonly_getnextslot_tidrange(TableScanDesc sscan, ScanDirection dir,
 							  TupleTableSlot *slot)
@@ -348,7 +354,7 @@ readonly_getnextslot_tidrange(TableScanDesc sscan, ScanDirection dir,
 		if (scan->rs_ctup.t_data == NULL)
 			break;
 
-		/* the range of blocks is right already, the ends of it may not be */
+		/* the scan reads only the range's blocks, but all of their rows */
 		below = ItemPointerCompare(&scan->rs_ctup.t_self, scan_min_tid(sscan)) < 0;
 		above = ItemPointerCompare(&scan->rs_ctup.t_self, scan_max_tid(sscan)) > 0;
 		if (!below && !above)
@@ -364,6 +370,7 @@ readonly_getnextslot_tidrange(TableScanDesc sscan, ScanDirection dir,
 	return false;
 }
 
+/* As heapam_scan_sample_next_block() of heapam_handler.c. */
 static bool
 readonly_sample_next_block(TableScanDesc sscan, SampleScanState *scanstate)
 {
@@ -411,8 +418,9 @@ readonly_sample_next_block(TableScanDesc sscan, SampleScanState *scanstate)
 }
 
 /*
- * Without page-at-a-time mode heap tests visibility here, on the page that
- * scan_sample_next_block has pinned.
+ * Without page-at-a-time mode, heapam_scan_sample_next_tuple() of
+ * heapam_handler.c tests visibility, on the page that scan_sample_next_block
+ * has pinned.
  */
 static bool
 readonly_sample_next_tuple(TableScanDesc sscan, SampleScanState *scanstate,
@@ -434,8 +442,9 @@ readonly_sample_next_tuple(TableScanDesc sscan, SampleScanState *scanstate,
 #ifdef BITMAP_SCANS_STREAM
 
 /*
- * Pin the next block of the bitmap and note its visible tuples.  False when
- * the bitmap is exhausted.
+ * Pin the next block of the bitmap and store its visible tuples, as
+ * BitmapHeapScanNextBlock() of heapam_handler.c does.  False when the bitmap
+ * is exhausted.
  */
 static bool
 bitmap_next_block(HeapScanDesc scan, bool *recheck,
@@ -464,13 +473,13 @@ bitmap_next_block(HeapScanDesc scan, bool *recheck,
 
 	if (result->lossy)
 	{
-		/* any tuple of the page may be meant */
+		/* the bitmap has the whole page */
 		collect_visible_tuples(scan);
 		(*lossy_pages)++;
 		return true;
 	}
 
-	/* the bitmap names the roots of HOT chains */
+	/* the bitmap has the roots of HOT chains */
 	{
 		OffsetNumber offsets[TBM_MAX_TUPLES_PER_PAGE];
 		int			noffsets;
@@ -495,8 +504,8 @@ bitmap_next_block(HeapScanDesc scan, bool *recheck,
 }
 
 /*
- * Once the current page has a tuple left, heap's own callback only returns
- * it.
+ * While the current page has tuples left, heapam_scan_bitmap_next_tuple() of
+ * heapam_handler.c only returns the next one.
  */
 static bool
 readonly_bitmap_next_tuple(TableScanDesc sscan, TupleTableSlot *slot,
@@ -521,8 +530,9 @@ readonly_bitmap_next_tuple(TableScanDesc sscan, TupleTableSlot *slot,
 #else
 
 /*
- * Heap's callback reads one page per call.  Pinning that page as rs_cbuf
- * beforehand shows its flag, and a second pin keeps heap from pruning it.
+ * Heap's callback reads one page per call.  Pin that page as rs_cbuf
+ * beforehand, to look at its dirty flag, and once more, to keep heap from
+ * pruning it.
  */
 static bool
 readonly_bitmap_next_block(TableScanDesc sscan, TBMIterateResult *tbmres)
@@ -532,7 +542,7 @@ readonly_bitmap_next_block(TableScanDesc sscan, TBMIterateResult *tbmres)
 	bool		droppable;
 	bool		found;
 
-	/* no page will be read: see heapam_scan_bitmap_next_block() */
+	/* reads no page: heapam_scan_bitmap_next_block() of heapam_handler.c */
 	if (!IsInParallelMode() ||
 		(!IsolationIsSerializable() && tbmres->blockno >= scan->rs_nblocks))
 		return heap->scan_bitmap_next_block(sscan, tbmres);
@@ -562,11 +572,12 @@ readonly_bitmap_next_block(TableScanDesc sscan, TBMIterateResult *tbmres)
  */
 
 /*
- * Pinning the page as xs_cbuf beforehand shows its flag; heap then takes it
- * for the page of the last call, and neither pins nor prunes it again.
+ * Pin the page as xs_cbuf beforehand, to look at its dirty flag.
+ * heapam_index_fetch_tuple() of heapam_handler.c then takes it for the page of
+ * the previous call, and neither pins nor prunes it again.
  *
- * Never reports all_dead: the index would set its own hint, on a page of its
- * own that nobody cleans.
+ * Never reports all_dead: the index would mark its entry, and nothing would
+ * clear the dirty flag of the index page.
  */
 static bool
 readonly_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid,
@@ -593,6 +604,7 @@ readonly_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid,
 	return found;
 }
 
+/* Calls heapam_fetch_row_version() of heapam_handler.c. */
 static bool
 readonly_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 						   TupleTableSlot *slot)
@@ -613,16 +625,17 @@ readonly_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 }
 
 /* ----------
- * What has no place here
+ * Writes
  * ----------
  */
 
 /*
- * Core refuses statements that write in parallel mode before they come this
- * far, and heap_update() and heap_delete() refuse by themselves.  This refuses
- * the rest: a row that SELECT FOR UPDATE in a function locks, or that a C
- * function inserts, while workers read the file.  (A speculative insertion has
- * an INSERT ON CONFLICT around it.)
+ * Raise an error (ERRCODE_INVALID_TRANSACTION_STATE) in parallel mode.  Core
+ * refuses statements that write earlier, and heap_update() and heap_delete()
+ * refuse to be called.  The rest is refused here: locking of rows by SELECT
+ * FOR UPDATE in a function, and inserts by a C function.  (A speculative
+ * insertion is part of INSERT ON CONFLICT, which core refuses.)  In a worker,
+ * heap_prepare_insert() of heapam.c refuses, too.
  */
 static void
 refuse_write(Relation rel)
@@ -667,8 +680,8 @@ readonly_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
  * Fill the routine; called once, when the module is loaded.
  *
  * A build with TEMP_PARALLEL_UNGUARDED defined as IN_LEADER or IN_WORKERS,
- * loaded by LOAD, keeps heap's own callbacks there.  It is for nothing but to
- * show that t/045_torn_pages.pl can fail.
+ * loaded by LOAD, keeps heap's own callbacks there.  It only serves to show
+ * that t/045_torn_pages.pl can fail.
  */
 void
 tp_readonly_heap_init(void)
@@ -703,8 +716,8 @@ tp_readonly_heap_init(void)
 }
 
 /*
- * The routine to put into the descriptor of a heap relation.  Static; heap's
- * callbacks outside parallel mode.
+ * The routine to put into the descriptor of a heap relation, in static
+ * memory.  Outside parallel mode its reading callbacks only call heap's own.
  */
 const TableAmRoutine *
 tp_readonly_heap_routine(void)

@@ -3,25 +3,25 @@
  * readonly_index.c
  *	  Index access methods that leave entries of dead rows unmarked.
  *
- * An index scan that was told that a row is dead marks the row's index entry,
- * for later scans to skip it, and the page dirty.  readonly_heap.c tells no
- * scan that, but one may have been told before: the scan of a cursor that was
- * opened before the flush.  Access methods put the marking off until the scan
- * leaves the page, is set back or ended, and a function that the leader
- * runs may fetch from that cursor, move it or close it while workers read the
- * index from its file.  (Such a function is PARALLEL RESTRICTED, and rightly
- * so.)  So the callbacks that may mark entries forget first what the scan has
- * put off.
+ * An index scan that fetches a row that is dead to all transactions marks its
+ * index entry, so that later scans skip it, and dirties the page.
+ * readonly_heap.c never reports a row as dead to all, but heap may have done
+ * so to an older scan, that of a cursor opened before the flush.  Access
+ * methods delay the marking until the scan leaves the page, goes back to an
+ * earlier position, or ends.  A function run by the leader, correctly marked
+ * PARALLEL RESTRICTED, may fetch from that cursor, move or close it while
+ * workers read the index from its file.  So the callbacks that may mark
+ * entries first discard the scan's list of entries to mark.
  *
- * These are all the index pages that reading changes.  Of core's access methods
- * btree, hash and GiST mark entries; BRIN, GIN and SP-GiST write to their pages
- * only when rows are inserted, by VACUUM, and by functions that are PARALLEL
- * UNSAFE, as is all that writes to free space maps.  Visibility maps are
- * changed together with the heap.  A parallel worker has no older scans, and
- * another module's access method with such marks is not known here.
+ * Reading changes no other index pages.  Of core's access methods, btree, hash
+ * and GiST mark entries.  BRIN, GIN and SP-GiST write to their pages only for
+ * inserts, VACUUM, and functions that are PARALLEL UNSAFE; the same is true of
+ * free space maps.  Visibility maps change only together with the heap.  A
+ * parallel worker has no older scans.  Access methods of other modules that
+ * mark entries are not covered.
  *
  * The invariant: while the routine made here is in an index's descriptor, no
- * scan of that index has an entry to mark.
+ * scan of that index has entries to mark.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,7 +40,7 @@
 typedef struct MarkingAm
 {
 	Oid			amoid;
-	bool		known;			/* have the other two been set? */
+	bool		known;			/* are the other two set? */
 	IndexAmRoutine own;
 	IndexAmRoutine readonly;
 } MarkingAm;
@@ -63,7 +63,10 @@ marking_am(Relation index)
 	return NULL;
 }
 
-/* Forget the entries that scan was going to mark. */
+/*
+ * Discard the list of entries that scan was going to mark: by _bt_killitems()
+ * of nbtutils.c, _hash_kill_items() of hashutil.c, gistkillitems() of gistget.c.
+ */
 static void
 forget_marks(IndexScanDesc scan)
 {
@@ -81,6 +84,11 @@ forget_marks(IndexScanDesc scan)
 	}
 }
 
+/*
+ * The callbacks that may mark entries: btgettuple() and others of nbtree.c,
+ * hashgettuple() and others of hash.c, gistgettuple() of gistget.c, and
+ * gistrescan() and gistendscan() of gistscan.c.
+ */
 static bool
 readonly_gettuple(IndexScanDesc scan, ScanDirection direction)
 {
@@ -113,8 +121,8 @@ readonly_endscan(IndexScanDesc scan)
 }
 
 /*
- * The routine to put into the descriptor of index; NULL if it needs none.
- * Static, one for each access method.
+ * The routine to put into the descriptor of index, in static memory, one for
+ * each access method; NULL if the index needs none.
  */
 IndexAmRoutine *
 tp_readonly_index_routine(Relation index)

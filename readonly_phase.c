@@ -4,21 +4,21 @@
  *	  Duration of the read-only phase.
  *
  * While workers read temporary tables, reads of these tables must leave their
- * pages clean.  In the leader a phase is one run of the executor: it begins before
- * the flush, and ends when ExecutorRun() has waited for the workers.  In a worker
- * it lasts as long as its flush node, and so as its plan.  Within a phase the
- * descriptors of the tables, and of their TOAST tables, carry the routine of
- * readonly_heap.c; each is held open, so that the relation cache rebuilds it in
- * place when it is invalidated, and a callback attaches the routine again.  In the
- * leader, where scans that began earlier may be open, the descriptors of the
- * tables' indexes carry the routine of readonly_index.c; the relation cache leaves
- * that of an open index as it is.
+ * pages clean.  In the leader, a read-only phase is one run of the executor:
+ * it begins before the flush, and ends after ExecutorRun() has waited for the
+ * workers.  In a worker it lasts as long as the flush node, and so as the
+ * plan.  Within a phase, the descriptors of the tables and of their TOAST
+ * tables have the routine of readonly_heap.c.  Each is kept open, so that the
+ * relation cache rebuilds it in place when it is invalidated, and a callback
+ * attaches the routine again.  In the leader, where scans that began earlier
+ * may be open, the descriptors of the tables' indexes have the routine of
+ * readonly_index.c; the relation cache does not change that of an open index.
  *
  * Outside a phase the routine must be heap's own: heap_getnext(), which index
  * builds and some contrib modules use, refuses any other.
  *
- * The invariant: a descriptor carries a read-only routine if and only if a
- * phase lists it.  tp_readonly_attach_tables() and tp_readonly_attach_indexes()
+ * The invariant: a descriptor has a read-only routine if and only if a phase
+ * lists it.  tp_readonly_attach_tables() and tp_readonly_attach_indexes()
  * attach, tp_readonly_end() detaches, on every way out except FATAL.
  *
  *-------------------------------------------------------------------------
@@ -32,11 +32,11 @@
 
 typedef struct ReadonlyIndex
 {
-	Relation	index;			/* open, and carrying the routine */
-	IndexAmRoutine *own;		/* what it carried before */
+	Relation	index;			/* open, with the read-only routine */
+	IndexAmRoutine *own;		/* its own routine */
 } ReadonlyIndex;
 
-/* the innermost one */
+/* the innermost phase, or NULL */
 static ReadonlyPhase *phases = NULL;
 
 /* Open a heap relation, without a lock, and give it the read-only routine. */
@@ -51,7 +51,7 @@ attach_table(ReadonlyPhase *phase, Oid relid)
 	return rel;
 }
 
-/* Open table's indexes and give them the read-only routine, if they need it. */
+/* Open table's indexes and attach the index routine to those that need it. */
 static void
 attach_indexes_of(ReadonlyPhase *phase, Relation table)
 {
@@ -79,8 +79,10 @@ attach_indexes_of(ReadonlyPhase *phase, Relation table)
 }
 
 /*
- * Begin a phase within that of the statement that runs this one, if any; it has no
- * relations yet.  To be ended by tp_readonly_end() on every way out.
+ * Begin phase, which has no relations yet, within the phase of the statement
+ * that runs this one, if any.  *phase must stay in place until
+ * tp_readonly_end(), which the caller has to call on every way out.  Raises
+ * nothing.
  */
 void
 tp_readonly_begin(ReadonlyPhase *phase)
@@ -92,8 +94,9 @@ tp_readonly_begin(ReadonlyPhase *phase)
 }
 
 /*
- * Attach the routine to tables relids and to their TOAST tables.  The phase's list
- * is in the current memory context.
+ * Attach the routine to the tables relids, a List of Oid, and to their TOAST
+ * tables.  phase is the innermost one.  Opens the tables without a lock; its
+ * list is allocated in the current memory context.
  */
 void
 tp_readonly_attach_tables(ReadonlyPhase *phase, List *relids)
@@ -111,7 +114,8 @@ tp_readonly_attach_tables(ReadonlyPhase *phase, List *relids)
 }
 
 /*
- * Attach the index routine to all indexes of the phase's relations.
+ * Attach the index routine to all indexes of the phase's relations.  Opens
+ * them without a lock; the list is allocated in the current memory context.
  */
 void
 tp_readonly_attach_indexes(ReadonlyPhase *phase)
@@ -125,8 +129,8 @@ tp_readonly_attach_indexes(ReadonlyPhase *phase)
 
 /*
  * End phase, the innermost one.  Its relations get heap's routine back, except
- * those that an outer phase lists too, and its indexes their own.  They are not
- * closed: after an error the resource owner does that.  Raises nothing.
+ * those that an outer phase lists too, and its indexes get their own.  Does
+ * not close them: after an error the resource owner does.  Raises nothing.
  */
 void
 tp_readonly_end(ReadonlyPhase *phase)
@@ -151,7 +155,8 @@ tp_readonly_end(ReadonlyPhase *phase)
 }
 
 /*
- * After tp_readonly_end(), unless there was an error: close what phase opened.
+ * Close what phase has opened.  To be called after tp_readonly_end(), but not
+ * after an error.
  */
 void
 tp_readonly_close(ReadonlyPhase *phase)
@@ -165,7 +170,7 @@ tp_readonly_close(ReadonlyPhase *phase)
 }
 
 /*
- * Does a phase list relation relid?
+ * Is table or TOAST table relid in a phase?
  */
 bool
 tp_table_is_readonly(Oid relid)
@@ -184,17 +189,18 @@ tp_table_is_readonly(Oid relid)
 }
 
 /*
- * Relation cache callback: a rebuilt descriptor has heap's routine.  Called after
- * the rebuild; relid is InvalidOid when all of them may have been rebuilt.
+ * Relation cache callback, called after the rebuild: the descriptor of relid,
+ * or any descriptor if relid is InvalidOid, may have been rebuilt.  If a phase
+ * lists it, attach the routine again.
  */
 void
 tp_readonly_relcache_callback(Oid relid)
 {
 	/*
-	 * FATAL bypasses PG_FINALLY(), so that a session that is terminated within
-	 * a phase does not end it.  It then aborts its transaction, to which the
-	 * lists belong, and drops its temporary tables, which calls this.  Nothing
-	 * is read any more.
+	 * FATAL bypasses PG_FINALLY(), so a session that is terminated within a
+	 * phase does not end it.  It then aborts its transaction, which frees the
+	 * lists, and drops its temporary tables, which calls this.  No page is
+	 * read any more.
 	 */
 	if (proc_exit_inprogress)
 		phases = NULL;

@@ -5,12 +5,13 @@
  *
  * A statement passes the hooks in this order: the planner (plan_paths.c makes
  * paths that workers may run, plan_gather_cost.c charges the Gather with the
- * flush, plan_placement.c puts the flush node into the finished plan), the start
- * of the executor (exec_sent_values.c), and its run (exec_run.c).  There
- * exec_second_look.c may leave the plan to the leader; otherwise the flush node
- * (exec_flush.c) writes the tables out, and the workers read them (exec_worker.c).
+ * flush, plan_placement.c puts the flush node into the finished plan), the
+ * start of the executor (exec_sent_values.c), and its run (exec_run.c).
+ * There exec_second_look.c may leave the plan to the leader; otherwise the
+ * flush node (exec_flush.c) writes the tables out, and the workers read them
+ * (exec_worker.c).
  *
- * Every hook calls the one that was there before.  Most statements of most
+ * Every hook calls the one that was set before it.  Most statements of most
  * sessions have nothing to do with temporary tables, so each hook first checks
  * here, by inexpensive conditions, whether it has anything to do.
  *
@@ -39,12 +40,27 @@ static create_upper_paths_hook_type prev_create_upper_paths = NULL;
 static ExecutorStart_hook_type prev_ExecutorStart = NULL;
 static ExecutorRun_hook_type prev_ExecutorRun = NULL;
 static ProcessUtility_hook_type prev_ProcessUtility = NULL;
+#ifdef EXPLAIN_HAS_PER_PLAN_HOOK
+static explain_per_plan_hook_type prev_explain_per_plan = NULL;
+#else
+static ExplainOneQuery_hook_type prev_ExplainOneQuery = NULL;
+
+/* the last statement planned whose saving was noted, and its query */
+static Query *last_query = NULL;
+static PlannedStmt *last_stmt = NULL;
+#endif
 
 void		_PG_init(void);
 
 /* ----------
  * Planner
  * ----------
+ */
+
+/*
+ * Plan a statement, with charges if workers may read temporary tables.  For
+ * that it has to meet those conditions of standard_planner() of planner.c for
+ * parallel mode that are cheap to test.
  */
 static PlannedStmt *
 plan_with_workers(PLANNER_HOOK_ARGS)
@@ -60,6 +76,10 @@ plan_with_workers(PLANNER_HOOK_ARGS)
 
 	if (copy != NULL && charges.charged && !placed)
 	{
+#ifndef EXPLAIN_HAS_PER_PLAN_HOOK
+		last_query = parse;
+		last_stmt = stmt;
+#endif
 		parse = copy;
 		tp_note_saving(stmt, PLANNER_HOOK_PASS);
 	}
@@ -76,9 +96,8 @@ run_planner(PLANNER_HOOK_ARGS)
 		tp_worker_refuse_query(parse);
 
 	/*
-	 * The server's tests expect plans as if there were no workers with
-	 * "regress", which makes EXPLAIN hide the Gather, but not the flush node
-	 * below it.
+	 * With "regress", which is for the server's tests, EXPLAIN hides the
+	 * Gather, as if there were no workers, but would show the flush node.
 	 */
 	consider_temp = tp_enabled &&
 		tp_session_has_temp_tables() &&
@@ -118,7 +137,7 @@ static void
 temp_parallel_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
 							   RangeTblEntry *rte)
 {
-	/* children's turn comes with their topmost parent's */
+	/* children are treated with their topmost parent */
 	if (rel->reloptkind == RELOPT_BASEREL && tp_planning_temp_tables())
 	{
 		tp_add_worker_visible_paths(root, rel, rti, rte);
@@ -134,9 +153,9 @@ temp_parallel_join_search(PlannerInfo *root, int levels_needed,
 {
 	if (tp_planning_temp_tables())
 		return tp_join_search_with_flush_cost(prev_join_search, root,
-										   levels_needed, initial_rels);
+											  levels_needed, initial_rels);
 	return tp_next_join_search(prev_join_search, root, levels_needed,
-							initial_rels);
+							   initial_rels);
 }
 
 static void
@@ -164,7 +183,7 @@ start_executor(QueryDesc *queryDesc, int eflags)
 		standard_ExecutorStart(queryDesc, eflags);
 }
 
-/* A statement that may launch workers and send them values. */
+/* Start the executor for a statement that may send parameters to workers. */
 static void
 start_parallel_executor(QueryDesc *queryDesc, int eflags)
 {
@@ -258,6 +277,42 @@ temp_parallel_ProcessUtility(PROCESS_UTILITY_ARGS)
 }
 
 /* ----------
+ * EXPLAIN
+ * ----------
+ */
+#ifdef EXPLAIN_HAS_PER_PLAN_HOOK
+static void
+temp_parallel_explain_per_plan(PlannedStmt *plannedstmt, IntoClause *into,
+							   ExplainState *es, const char *queryString,
+							   ParamListInfo params,
+							   QueryEnvironment *queryEnv)
+{
+	if (prev_explain_per_plan)
+		prev_explain_per_plan(plannedstmt, into, es, queryString, params,
+							  queryEnv);
+	tp_explain_saving(plannedstmt, es);
+}
+#else
+static void
+temp_parallel_ExplainOneQuery(Query *query, int cursorOptions,
+							  IntoClause *into, ExplainState *es,
+							  const char *queryString, ParamListInfo params,
+							  QueryEnvironment *queryEnv)
+{
+	last_query = NULL;
+	if (prev_ExplainOneQuery)
+		prev_ExplainOneQuery(query, cursorOptions, into, es, queryString,
+							 params, queryEnv);
+	else
+		explain_one_query(query, cursorOptions, into, es, queryString, params,
+						  queryEnv);
+	if (last_query == query && es->format == EXPLAIN_FORMAT_TEXT)
+		tp_explain_saving(last_stmt, es);
+	last_query = NULL;
+}
+#endif
+
+/* ----------
  * Invalidations
  * ----------
  */
@@ -302,4 +357,11 @@ _PG_init(void)
 	ExecutorRun_hook = temp_parallel_ExecutorRun;
 	prev_ProcessUtility = ProcessUtility_hook;
 	ProcessUtility_hook = temp_parallel_ProcessUtility;
+#ifdef EXPLAIN_HAS_PER_PLAN_HOOK
+	prev_explain_per_plan = explain_per_plan_hook;
+	explain_per_plan_hook = temp_parallel_explain_per_plan;
+#else
+	prev_ExplainOneQuery = ExplainOneQuery_hook;
+	ExplainOneQuery_hook = temp_parallel_ExplainOneQuery;
+#endif
 }

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * temp_parallel.h
- *	  What every part of temp_parallel uses: settings, questions about the
- *	  session's temporary tables, and the session's counters.
+ *	  Used by every part of temp_parallel: settings, tests for the session's
+ *	  temporary tables, and the session's counters.
  *
  * Each part has a header of its own.  A part calls only those below it:
  *
@@ -33,8 +33,8 @@ extern void tp_define_settings(void);
 typedef struct SessionStats
 {
 	int64		flushes;		/* before a launch of workers */
-	int64		pages_flushed;	/* by these */
-	double		flush_time;		/* milliseconds they took */
+	int64		pages_flushed;	/* written by these */
+	double		flush_time;		/* of these, in milliseconds */
 	int64		workers_launched;	/* for plans with a flush node */
 	int64		hints_dropped;	/* pages, in the leader */
 	int64		left_to_leader; /* statements, by the second look */

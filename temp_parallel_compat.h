@@ -3,9 +3,9 @@
  * temp_parallel_compat.h
  *	  Every difference between the supported server versions (15 to 18).
  *
- * The only file with PG_VERSION_NUM in it.  The rest of the module is written
- * against the newest names; where an older server spells or splits a thing in
- * another way, a macro or a small inline function here makes up for it.
+ * The only file with PG_VERSION_NUM in it.  The rest of the module uses the
+ * newest names; where an older server has another name or interface, there is
+ * a macro or a small inline function here.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,6 +23,7 @@
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
 #include "storage/smgr.h"
+#include "tcop/tcopprot.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
@@ -57,8 +58,8 @@
 #endif
 
 /*
- * Who owns the files of the session's temporary relations: the leader, for
- * itself as for its workers.
+ * The process that the files of the session's temporary relations are named
+ * after; in a worker, its leader.
  */
 #if PG_VERSION_NUM >= 170000
 #define TempFilesOwner()		ProcNumberForTempRelations()
@@ -66,7 +67,7 @@
 #define TempFilesOwner()		BackendIdForTempRelations()
 #endif
 
-/* 16 renamed RelFileNode and gave buffer tags accessors. */
+/* 16 renamed RelFileNode, and added accessors of buffer tags. */
 #if PG_VERSION_NUM < 160000
 typedef RelFileNode RelFileLocator;
 typedef Oid RelFileNumber;
@@ -97,8 +98,8 @@ BufTagGetForkNum(const BufferTag *tag)
 #endif
 
 /*
- * A buffer's state word is 64 bits wide from 19 on.  Local buffers belong to
- * one process, so plain reads and writes do.
+ * From 19 on, a buffer's state word is 64 bits wide.  Local buffers belong to
+ * one process, so reads and writes need not be atomic.
  */
 #if PG_VERSION_NUM >= 190000
 typedef uint64 BufferState;
@@ -111,8 +112,8 @@ typedef uint32 BufferState;
 #endif
 
 /*
- * Write nblocks consecutive blocks that lie anywhere in memory.  One system
- * call from 17 on, one per block before.
+ * Write nblocks consecutive blocks, whose pages need not be consecutive in
+ * memory.  One system call from 17 on, one per block before.
  */
 static inline void
 smgrwrite_blocks(SMgrRelation reln, ForkNumber fork, BlockNumber block,
@@ -127,8 +128,8 @@ smgrwrite_blocks(SMgrRelation reln, ForkNumber fork, BlockNumber block,
 }
 
 /*
- * The path of a fork of a temporary relation of this session, less the number
- * of the segment.  Allocated in the current memory context.
+ * The path of a fork of a temporary relation of this session, without the
+ * segment's number.  Allocated in the current memory context.
  */
 static inline char *
 temp_relation_path(RelFileLocator locator, ForkNumber fork)
@@ -140,7 +141,7 @@ temp_relation_path(RelFileLocator locator, ForkNumber fork)
 #endif
 }
 
-/* 16 has one function for the ownership of all kinds of objects. */
+/* From 16 on, one function tests the ownership of objects of all kinds. */
 static inline bool
 role_owns_relation(Oid relid, Oid roleid)
 {
@@ -151,7 +152,11 @@ role_owns_relation(Oid relid, Oid roleid)
 #endif
 }
 
-/* pg_stat_io is there from 16 on; when to start its clock, and when to stop. */
+/*
+ * Count writes in pg_stat_io, which exists from 16 on, as FlushLocalBuffer()
+ * of localbuf.c (17: GetLocalVictimBuffer()): call one before, the other
+ * after.
+ */
 static inline instr_time
 local_write_io_start(void)
 {
@@ -184,8 +189,8 @@ local_write_io_count(instr_time start, int nblocks)
 }
 
 /*
- * From 18 on the path with fewer disabled nodes wins, whatever the costs.
- * Before, a disabled node has a cost that is out of all proportion.
+ * From 18 on, the path with fewer disabled nodes wins, whatever the costs.
+ * Before, a disabled node costs disable_cost more.
  */
 static inline int
 path_disabled_nodes(const Path *path)
@@ -199,12 +204,12 @@ path_disabled_nodes(const Path *path)
 }
 
 /*
- * From 18 on each plan node counts the disabled nodes in it and below it, and
- * EXPLAIN says that a node is disabled if its count is more than the sum of its
+ * From 18 on, each plan node counts the disabled nodes in it and below it,
+ * and EXPLAIN shows a node as disabled if its count exceeds the sum of its
  * children's.  Give node, which is not disabled, the count of child, its only
- * one.  EXPLAIN takes a custom scan's children from custom_plans alone, where
- * the child, being the left one already, must not be seen a second time: a plan
- * that does nothing has the count there.
+ * child.  For a custom scan, plan_is_disabled() of explain.c looks only into
+ * custom_plans.  The child is the left one, and must not be found there, too;
+ * in its place is a Result with the same count, which is never executed.
  */
 static inline void
 set_disabled_nodes(CustomScan *node, Plan *child)
@@ -224,7 +229,41 @@ set_disabled_nodes(CustomScan *node, Plan *child)
 #endif
 }
 
-/* Hooks whose signature changed: how they are declared, and how passed on. */
+/*
+ * From 18 on a module can add to the output of EXPLAIN for a whole plan.  Before,
+ * it can replace the planning and explaining of one query, and add to the output
+ * afterwards, where only the text format has room.
+ */
+#if PG_VERSION_NUM >= 180000
+#define EXPLAIN_HAS_PER_PLAN_HOOK 1
+#else
+static inline void
+explain_one_query(Query *query, int cursorOptions, IntoClause *into,
+				  ExplainState *es, const char *queryString,
+				  ParamListInfo params, QueryEnvironment *queryEnv)
+{
+#if PG_VERSION_NUM >= 170000
+	standard_ExplainOneQuery(query, cursorOptions, into, es, queryString,
+							 params, queryEnv);
+#else
+	BufferUsage start = pgBufferUsage;
+	BufferUsage usage = {0};
+	instr_time	planstart;
+	instr_time	planduration;
+	PlannedStmt *plan;
+
+	INSTR_TIME_SET_CURRENT(planstart);
+	plan = pg_plan_query(query, queryString, cursorOptions, params);
+	INSTR_TIME_SET_CURRENT(planduration);
+	INSTR_TIME_SUBTRACT(planduration, planstart);
+	BufferUsageAccumDiff(&usage, &pgBufferUsage, &start);
+	ExplainOnePlan(plan, into, es, queryString, params, queryEnv,
+				   &planduration, es->buffers ? &usage : NULL);
+#endif
+}
+#endif
+
+/* Hooks whose signature differs: their parameters, and how to pass them on. */
 #if PG_VERSION_NUM >= 190000
 #define PLANNER_HOOK_ARGS \
 	Query *parse, const char *query_string, int cursorOptions, \
@@ -279,14 +318,14 @@ create_subqueryscan_path_compat(PlannerInfo *root, RelOptInfo *rel,
 #endif
 }
 
-/* Every relation id of the query level, outer joins included where they have one. */
+/* All relids of the query level; outer joins have one from 16 on. */
 #if PG_VERSION_NUM >= 160000
 #define query_level_relids(root)	((root)->all_query_rels)
 #else
 #define query_level_relids(root)	((root)->all_baserels)
 #endif
 
-/* heap_key_test: a macro with a result argument in 15. */
+/* HeapKeyTest() is a macro with a result argument in 15. */
 static inline bool
 heap_key_test(HeapTuple tuple, TupleDesc tupdesc, int nkeys, ScanKey keys)
 {
@@ -310,17 +349,20 @@ heap_key_test(HeapTuple tuple, TupleDesc tupdesc, int nkeys, ScanKey keys)
 #endif
 
 /*
- * From 17 on sequential scans take their pages from a read stream; before,
- * they work out each block number and read it.
+ * From 17 on, sequential scans get their pages from a read stream; before,
+ * they compute the number of each block and read it.
  */
 #if PG_VERSION_NUM >= 170000
 #define HEAP_SCANS_STREAM 1
 #endif
 
 /*
- * How many pages of a table in tablespace a heap scan pins ahead of the one that
- * it returns: see read_stream_begin_impl().  In 18 the streams of a process take
- * a quarter of its local buffers at most, all together (GetLocalPinLimit()).
+ * How many pages of a table in tablespace a heap scan may pin ahead of the
+ * one that it returns: see read_stream_begin_relation() of read_stream.c
+ * (17).  In 18, read_stream_begin_impl() allows for more, but all streams of
+ * a process together pin at most a quarter of its local buffers, see
+ * GetLocalPinLimit() of localbuf.c; local_buffers_for_pins() takes that into
+ * account.
  */
 static inline int
 heap_scan_read_ahead(Oid tablespace)
@@ -334,6 +376,12 @@ heap_scan_read_ahead(Oid tablespace)
 #endif
 }
 
+/*
+ * The size of a pool in which pins pages can be pinned in addition to those
+ * that read streams pin: in 18, GetAdditionalLocalPinLimit() of localbuf.c
+ * allows these a quarter of it.  In 17, pins includes them, and
+ * LimitAdditionalLocalPins() allows them all that is left.
+ */
 static inline int
 local_buffers_for_pins(int pins)
 {
@@ -344,7 +392,7 @@ local_buffers_for_pins(int pins)
 #endif
 }
 
-/* The record of a setting of type integer. */
+/* The record of a setting of type integer; an error if there is none. */
 static inline struct config_int *
 find_int_setting(const char *name)
 {
@@ -363,9 +411,10 @@ find_int_setting(const char *name)
 }
 
 /*
- * A bitmap heap scan hands the access method a block of the bitmap per call
- * up to 17; from 18 on the access method takes blocks from a stream.  In 17
- * alone it may decide, from the visibility map, not to read a block at all.
+ * Up to 17, a bitmap heap scan passes a block of the bitmap to each call of
+ * the access method; from 18 on, the access method gets blocks from a read
+ * stream.  In 17 only, the access method skips a block if the visibility map
+ * allows it.
  */
 #if PG_VERSION_NUM >= 180000
 #define BITMAP_SCANS_STREAM 1
