@@ -311,6 +311,7 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	}
 	written = tp_flush_local_buffers_of(relations);
 	tp_family_close(relations);
+	tp_cut_accounts(state->plan.relids);
 
 	INSTR_TIME_SET_CURRENT(elapsed);
 	INSTR_TIME_SUBTRACT(elapsed, start);
