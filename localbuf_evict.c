@@ -82,7 +82,7 @@ drop_clean_pages(const RelFileLocator *locators, int nlocators,
 	}
 	result->skipped += nkeep;
 
-	/* only the calls look at the pool here, and they cannot be canceled */
+	/* nothing else accesses the pool here, and there are no interrupts */
 	PG_TRY();
 	{
 		for (int i = 0; i < nkeep; i++)

@@ -97,7 +97,7 @@ typedef struct FlushPlan
 	List	   *relids;			/* temporary tables that the workers may read */
 	List	   *indexes;		/* those of their indexes that they may read */
 	FlushCost	planned;		/* the planner's estimate */
-	int			pins;			/* local buffers that a worker may have pinned */
+	int			pins;			/* size of the pool that the plan needs */
 	bool		user_code;		/* may workers run functions that are not
 								 * core's? */
 } FlushPlan;
