@@ -161,6 +161,9 @@ DECLARE c CURSOR FOR SELECT count(*), sum(id) FROM t WHERE k < 5;
 FETCH ALL FROM c;
 COMMIT;
 SELECT account('t');
+-- So does one that EXPLAIN ANALYZE does not run.
+SELECT * FROM run('EXPLAIN ANALYZE CREATE TEMP TABLE v AS SELECT count(*), sum(id) FROM t WHERE k < 5 WITH NO DATA');
+DROP TABLE v;
 -- What ran in a transaction that is rolled back has taken its time.
 BEGIN;
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
@@ -200,6 +203,24 @@ SELECT * FROM run('SELECT count(*), sum(t.id) FROM t JOIN u USING (id)', 4);
 SELECT * FROM accounts();
 SET temp_parallel.write_temp_page_cost = 5;
 
+-- Tables that the query does not name pay, too: partitions, a child of a permanent
+-- table, and what an inlined function reads.
+CREATE TEMP TABLE parted (id int, k int) PARTITION BY RANGE (id);
+CREATE TEMP TABLE low PARTITION OF parted FOR VALUES FROM (1) TO (25001);
+CREATE TEMP TABLE high PARTITION OF parted DEFAULT;
+INSERT INTO parted SELECT * FROM t;
+CREATE TABLE parent (id int, k int);
+CREATE TEMP TABLE child () INHERITS (parent);
+INSERT INTO child SELECT * FROM t;
+VACUUM (ANALYZE) parted, low, high, parent, child;
+CREATE FUNCTION inlined() RETURNS SETOF t LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT * FROM t';
+SELECT make_dirty(), make_dirty('low'), make_dirty('high'), make_dirty('child');
+SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('SELECT count(*), sum(id) FROM parted WHERE k < 5', 6, 'low');
+SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('SELECT count(*), sum(id) FROM parent WHERE k < 5', 6, 'child');
+SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('SELECT count(*), sum(id) FROM inlined() WHERE k < 5', 6);
+DROP FUNCTION inlined;
+DROP TABLE parted, parent, child;
+
 -- Without flush_investment each statement is charged the whole flush, and there are
 -- no accounts.
 SELECT make_dirty();
@@ -208,6 +229,14 @@ SELECT serial_by_flush AS serial FROM temp_parallel_stats() \gset before_
 EXPLAIN (COSTS OFF) SELECT count(*), sum(id) FROM t WHERE k < 5;
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5', 5);
 SELECT serial_by_flush - :before_serial AS serial FROM temp_parallel_stats();
+-- Nor does a cached plan of before credit anything.
+SET plan_cache_mode = force_generic_plan;
+SET temp_parallel.flush_investment = on;
+PREPARE cached AS SELECT count(*), sum(id) FROM t WHERE k < 5;
+EXPLAIN (COSTS OFF, FORMAT JSON) EXECUTE cached \g /dev/null
+SET temp_parallel.flush_investment = off;
+SELECT * FROM run('EXECUTE cached', 2);
+RESET plan_cache_mode;
 -- On again, it begins with what is there: nothing.
 RESET temp_parallel.flush_investment;
 SELECT account('t');
@@ -254,6 +283,25 @@ BEGIN;
 INSERT INTO v SELECT g, g % 10 FROM generate_series(1, 50000) g;
 SELECT account('v');
 COMMIT;
+DROP TABLE v;
+
+-- A plan with workers that costs more than the leader alone even if the table is
+-- clean, which has been asked for, saves nothing: the account does not fall below zero.
+CREATE TEMP TABLE v AS SELECT g AS id FROM generate_series(1, 1000) g;
+ANALYZE v;
+SELECT pg_flush_local_buffers('v') > 0 AS clean;
+SELECT set_config(name, 'on', false) FROM pg_settings
+WHERE name IN ('debug_parallel_query', 'force_parallel_mode');
+SET parallel_setup_cost = 1000;
+SET plan_cache_mode = force_generic_plan;
+PREPARE forced AS SELECT count(*) FROM v;
+EXECUTE forced;
+SELECT make_dirty('v');
+SELECT bool_and(bounded) AS bounded FROM run('EXECUTE forced', 3, 'v');
+SELECT set_config(name, 'off', false) FROM pg_settings
+WHERE name IN ('debug_parallel_query', 'force_parallel_mode');
+RESET plan_cache_mode;
+SET parallel_setup_cost = 10;
 DROP TABLE v;
 
 -- Neither a dropped table nor one whose creation is rolled back leaves an account
