@@ -60,6 +60,7 @@ typedef struct FlushSaving
 
 extern void tp_note_saving(PlannedStmt *stmt, List *flushed,
 						   PLANNER_HOOK_ARGS);
+extern bool tp_has_saving(PlannedStmt *stmt);
 extern bool tp_saving_of(PlannedStmt *stmt, FlushSaving *saving);
 extern bool tp_has_scanned(PlanState *root, List *relids);
 extern void tp_credit_saving(const FlushSaving *saving);

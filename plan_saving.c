@@ -73,7 +73,17 @@ attach_saving(PlannedStmt *stmt, const FlushSaving *saving)
 }
 
 /*
- * Has stmt a saving?  Its lists are in the current memory context.
+ * Has stmt a saving?
+ */
+bool
+tp_has_saving(PlannedStmt *stmt)
+{
+	return stmt->invalItems != NIL &&
+		((PlanInvalItem *) llast(stmt->invalItems))->cacheId == SAVING_LOW;
+}
+
+/*
+ * The saving of stmt, if it has one.  Its lists are in the current memory context.
  */
 bool
 tp_saving_of(PlannedStmt *stmt, FlushSaving *saving)
@@ -81,8 +91,7 @@ tp_saving_of(PlannedStmt *stmt, FlushSaving *saving)
 	uint64		bits = 0;
 	ListCell   *lc;
 
-	if (stmt->invalItems == NIL ||
-		((PlanInvalItem *) llast(stmt->invalItems))->cacheId != SAVING_LOW)
+	if (!tp_has_saving(stmt))
 		return false;
 
 	saving->relids = NIL;
@@ -253,6 +262,9 @@ tp_credit_saving(const FlushSaving *saving)
 	Cost		missing = 0;
 	ListCell   *lc;
 
+	/* negative if workers were forced on a plan that loses by them */
+	if (saving->saving <= 0)
+		relids = NIL;
 	foreach(lc, relids)
 		missing += tp_flush_cost_of_tables(stats, list_make1_oid(lfirst_oid(lc)),
 										   saving->indexes).charge;

@@ -27,6 +27,7 @@
 #include "optimizer/planner.h"
 #include "tcop/utility.h"
 #include "utils/inval.h"
+#include "utils/memutils.h"
 
 #include "exec.h"
 #include "readonly.h"
@@ -236,24 +237,40 @@ run_executor(EXECUTOR_RUN_ARGS)
 		standard_ExecutorRun(EXECUTOR_RUN_PASS);
 }
 
+/* queryDesc's plan, which has a saving, has run to its end. */
+static void
+credit_statement(QueryDesc *queryDesc)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "saving of a statement",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	FlushSaving saving;
+
+	(void) tp_saving_of(queryDesc->plannedstmt, &saving);
+	if (tp_has_scanned(queryDesc->planstate, saving.relids))
+	{
+		tp_session_stats.serial_by_flush++;
+		tp_credit_saving(&saving);
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}
+
 static void
 temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 {
 	ErrorContextCallback noting;
-	bool		complete = count == 0 && !queryDesc->already_executed;
-	FlushSaving saving;
+	bool		complete = count == 0 && !queryDesc->already_executed &&
+		!ScanDirectionIsNoMovement(direction);
 
 	tp_begin_noting_missing_files(&noting);
 	run_executor(EXECUTOR_RUN_PASS);
 	tp_end_noting_missing_files(&noting);
 
 	if (complete && tp_enabled && tp_flush_investment &&
-		tp_saving_of(queryDesc->plannedstmt, &saving) &&
-		tp_has_scanned(queryDesc->planstate, saving.relids))
-	{
-		tp_session_stats.serial_by_flush++;
-		tp_credit_saving(&saving);
-	}
+		tp_has_saving(queryDesc->plannedstmt))
+		credit_statement(queryDesc);
 }
 
 static void
@@ -296,12 +313,20 @@ temp_parallel_explain_per_plan(PlannedStmt *plannedstmt, IntoClause *into,
 	tp_explain_saving(plannedstmt, es);
 }
 #else
-/* Explain query, with a line about its saving, if it has one. */
+/*
+ * Explain query, with a line about its saving, if it has one.  After an error
+ * explained_query is left to temp_parallel_xact_callback(), as nothing reads it
+ * before the next EXPLAIN.
+ */
 static void
-explain_with_saving(Query *query, int cursorOptions, IntoClause *into,
-					ExplainState *es, const char *queryString,
-					ParamListInfo params, QueryEnvironment *queryEnv)
+temp_parallel_ExplainOneQuery(Query *query, int cursorOptions,
+							  IntoClause *into, ExplainState *es,
+							  const char *queryString, ParamListInfo params,
+							  QueryEnvironment *queryEnv)
 {
+	Query	   *outer_query = explained_query;
+	PlannedStmt *outer_stmt = explained_stmt;
+
 	explained_query = query;
 	explained_stmt = NULL;
 	if (prev_ExplainOneQuery)
@@ -312,28 +337,8 @@ explain_with_saving(Query *query, int cursorOptions, IntoClause *into,
 						  queryEnv);
 	if (explained_stmt != NULL && es->format == EXPLAIN_FORMAT_TEXT)
 		tp_explain_saving(explained_stmt, es);
-}
-
-static void
-temp_parallel_ExplainOneQuery(Query *query, int cursorOptions,
-							  IntoClause *into, ExplainState *es,
-							  const char *queryString, ParamListInfo params,
-							  QueryEnvironment *queryEnv)
-{
-	Query	   *outer_query = explained_query;
-	PlannedStmt *outer_stmt = explained_stmt;
-
-	PG_TRY();
-	{
-		explain_with_saving(query, cursorOptions, into, es, queryString,
-							params, queryEnv);
-	}
-	PG_FINALLY();
-	{
-		explained_query = outer_query;
-		explained_stmt = outer_stmt;
-	}
-	PG_END_TRY();
+	explained_query = outer_query;
+	explained_stmt = outer_stmt;
 }
 #endif
 
@@ -351,8 +356,13 @@ temp_parallel_relcache_callback(Datum arg, Oid relid)
 static void
 temp_parallel_xact_callback(XactEvent event, void *arg)
 {
-	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT)
-		tp_account_close_empty();
+	if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT)
+		return;
+	tp_account_close_empty();
+#ifndef EXPLAIN_HAS_PER_PLAN_HOOK
+	explained_query = NULL;
+	explained_stmt = NULL;
+#endif
 }
 
 /* ----------
