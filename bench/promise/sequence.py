@@ -1,6 +1,7 @@
 """Runs a sequence of statements, and finds out what it costs and what it could have cost."""
 
 import json
+import re
 from dataclasses import dataclass
 
 from fuzzer.session import Session
@@ -11,8 +12,8 @@ TABLES = 3
 NEVER = 1e9                     # cost of writing a page that excludes a flush
 
 EVERY_SESSION = """
-CREATE EXTENSION IF NOT EXISTS temp_parallel
 SET client_min_messages = warning
+CREATE EXTENSION IF NOT EXISTS temp_parallel
 SET temp_buffers = '64MB'
 SET jit = off
 SET max_parallel_workers = 1
@@ -62,8 +63,7 @@ class Query:
 class Settings:
     page_cost: float = 1.0
     seq_page_cost: float = 0.0
-    workers: int = 32
-    prepared: bool = False
+    prepared: bool = False      # queries have cached plans
     investment: bool = True
 
 
@@ -76,6 +76,7 @@ class Table:
     number: int
     workers: int
     per_page: int = 8
+    fillfactor: int = 100       # with 45, updates find room on the page
 
     def insert(self, pages):
         return (f"INSERT INTO t{self.number} SELECT g, g % 10, repeat('x', {WIDTHS[self.per_page]})"
@@ -85,7 +86,8 @@ class Table:
         name = f"t{self.number}"
         return Change(self.number, [
             f"DROP TABLE IF EXISTS {name}",
-            f"CREATE TEMP TABLE {name} (id int, grp int, pad text) WITH (parallel_workers = {self.workers})",
+            f"CREATE TEMP TABLE {name} (id int, grp int, pad text)"
+            f" WITH (parallel_workers = {self.workers}, fillfactor = {self.fillfactor})",
             f"ALTER TABLE {name} ALTER pad SET STORAGE PLAIN",
             self.insert(pages), f"ANALYZE {name}"], is_new=True)
 
@@ -126,6 +128,16 @@ def plan_cost(rows):
     return plan["Total Cost"] - charges(plan)
 
 
+def read_by_workers(rows):
+    """The tables below the Gathers of a plan."""
+    def tables(plan, below_gather):
+        if below_gather and re.match("t[0-9]$", plan.get("Relation Name", "")):
+            yield int(plan["Relation Name"][1:])
+        for child in plan.get("Plans", []):
+            yield from tables(child, below_gather or plan["Node Type"].startswith("Gather"))
+    return frozenset(tables(json.loads("\n".join(rows))[0]["Plan"], False))
+
+
 class Runner:
     """Two sessions. In the first the statements run; the second does the same changes, and is
     asked what the planner would do if other tables were clean."""
@@ -158,6 +170,7 @@ class Runner:
         self.versions = [0] * TABLES
         self.hindsight = Hindsight(TABLES, settings.page_cost)
         self.cost = 0.0
+        self.written = 0            # pages, by flushes
         self.dirty = [0] * TABLES
         self.log = []
         self.flushes, self.pages, dirty = self.state()
@@ -227,8 +240,8 @@ class Runner:
 
         clean = frozenset(t for t in query.tables if not self.dirty[t])
         if self.settings.prepared:
-            # the costs in the plan may be those of a smaller table
-            cost = costs[clean if flushes > self.flushes else frozenset()]
+            # what is saved in the plan may be older
+            cost = costs[read_by_workers(plan.rows) if flushes > self.flushes else frozenset()]
         else:
             cost = plan_cost(plan.rows)
             if cost < costs[clean] - 0.1:
@@ -240,6 +253,7 @@ class Runner:
                         f" flush {written * self.settings.page_cost:.0f},"
                         f" ratio {self.ratio():.3f}")
         self.flushes, self.pages = flushes, pages
+        self.written += written
         return written > 0
 
     def ratio(self):
