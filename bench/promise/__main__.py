@@ -104,14 +104,18 @@ def one_clean_one_dirty(runner):
         runner.query(queries([0, 1])[0])
 
 
-def unlike_tables(runner):
+def unlike_tables(runner, query=0):
     """Nearly all that workers save is with one of two tables, and the other one, which is large,
     must not have the credit."""
     runner.begin(Settings(page_cost=28 * 12))
     runner.change(Table(0, 64, 1).create(200))
     runner.change(Table(1, 64, 28).create(25))
     for _ in range(60):
-        runner.query(queries([0, 1])[0])
+        runner.query(queries([0, 1])[query])
+
+
+def unlike_tables_joined(runner):
+    unlike_tables(runner, 2)
 
 
 def many_cached_plans(runner):
@@ -155,7 +159,7 @@ def main():
         return ratio
 
     for sequence in (reloaded_when_flushed, queried_often, one_clean_one_dirty, unlike_tables,
-                     many_cached_plans):
+                     unlike_tables_joined, many_cached_plans):
         name = sequence.__name__.replace("_", " ")
         print(f"{name}: ratio {run(name, lambda: sequence(runner)):.3f}")
     ratio = run("without accounts", lambda: queried_often(runner, False), bound=float("inf"))
