@@ -7,41 +7,53 @@
  */
 #include "postgres.h"
 
+#include "utils/lsyscache.h"
+
 #include "exec.h"
 
 /*
- * If stmt has no workers only because of the flush, say so: what the flush costs
- * now, what the tables' accounts have of it, and what workers would save.  Costs
- * are those of the planner.
+ * If stmt reads tables without workers only because of the flush, show which, what
+ * the flush costs now, what the tables' accounts have of it, and what workers would
+ * save, in planner units.
  */
 void
 tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 {
 	FlushSaving saving;
 	FlushCost	flush;
-	bool		as_text = es->format == EXPLAIN_FORMAT_TEXT;
+	List	   *names = NIL;
+	ListCell   *lc;
 
 	if (!tp_saving_of(stmt, &saving))
 		return;
-	if (!es->costs)
+	foreach(lc, saving.relids)
 	{
-		ExplainPropertyText("Not Parallel", "flush", es);
-		return;
+		char	   *name = get_rel_name(lfirst_oid(lc));
+
+		if (name == NULL)
+			return;				/* the statement has dropped it */
+		names = lappend(names, name);
 	}
+	ExplainPropertyList("Not Parallel because of Flush", names, es);
+	if (!es->costs)
+		return;
 
 	flush = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(),
 									saving.relids, saving.indexes);
-	if (as_text)
-		ExplainPropertyText("Not Parallel",
-							psprintf("flush cost=%.2f account=%.2f saving=%.2f",
-									 flush.cost, flush.cost - flush.charge,
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyText("Flush Refused",
+							psprintf("dirtied=%d cost=%.2f account=%.2f saving=%.2f",
+									 flush.dirtied, flush.cost,
+									 flush.cost - flush.charge,
 									 saving.saving), es);
 	else
 	{
-		ExplainPropertyText("Not Parallel", "flush", es);
-		ExplainPropertyFloat("Flush Cost", NULL, flush.cost, 2, es);
-		ExplainPropertyFloat("Flush Account", NULL,
+		ExplainPropertyInteger("Refused Dirtied Buffers", NULL, flush.dirtied,
+							   es);
+		ExplainPropertyFloat("Refused Flush Cost", NULL, flush.cost, 2, es);
+		ExplainPropertyFloat("Refused Flush Account", NULL,
 							 flush.cost - flush.charge, 2, es);
-		ExplainPropertyFloat("Flush Saving", NULL, saving.saving, 2, es);
+		ExplainPropertyFloat("Refused Flush Saving", NULL, saving.saving, 2,
+							 es);
 	}
 }

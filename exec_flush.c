@@ -222,8 +222,8 @@ tp_find_parallel_nodes(PlanState *root, List **gathers, List **flush_nodes)
 }
 
 /*
- * What flush_node was planned to flush, decoded when its state was created,
- * and valid as long as that.
+ * Returns flush_node's FlushPlan, which is part of the node's state and has the
+ * same lifetime.
  */
 const FlushPlan *
 tp_flush_node_plan(CustomScanState *flush_node)
@@ -292,7 +292,7 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	if (state->launched)
 	{
 		count_launched_workers(state);
-		/* otherwise they are counted again if this launch fails */
+		/* the old workers are not counted again if this launch fails */
 		*nworkers_launched(state) = 0;
 	}
 	shared->tuples_needed = IsA(state->gather, GatherState) ?
@@ -311,6 +311,7 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	}
 	written = tp_flush_local_buffers_of(relations);
 	tp_family_close(relations);
+	tp_cut_accounts(state->plan.relids);
 
 	INSTR_TIME_SET_CURRENT(elapsed);
 	INSTR_TIME_SUBTRACT(elapsed, start);

@@ -4,9 +4,9 @@
  *	  Execution of a statement that may launch workers, in the leader.
  *
  * If the plan has flush nodes and the executor is about to enter parallel
- * mode, the second look (exec_second_look.c) decides whether it does.  If so,
- * the executor runs in a read-only phase (readonly_phase.c) for the nodes'
- * tables.
+ * mode, the second look (exec_second_look.c) decides whether to use workers.
+ * If it does, the executor runs in a read-only phase (readonly_phase.c) for the
+ * nodes' tables.
  *
  * The invariant: workers for a plan with a flush node are launched only in a
  * read-only phase that covers the node's tables, and the phase ends when

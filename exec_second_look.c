@@ -64,8 +64,8 @@ seqscan_disk_cost(Plan *plan, PlannedStmt *stmt)
  * planner has divided the CPU cost of each node by divisor, so each node's own
  * cost is multiplied by it again, but not the cost of a child that every
  * process runs completely, nor the disk cost of a sequential scan.  The result
- * is too high if the disk and CPU cost of a node cannot be told apart.  Undoes
- * what cost_seqscan() and initial_cost_hashjoin() of costsize.c do.
+ * is an overestimate for nodes whose disk and CPU costs cannot be separated.
+ * Undoes what cost_seqscan() and initial_cost_hashjoin() of costsize.c do.
  */
 static Cost
 cost_alone(Plan *plan, double divisor, PlannedStmt *stmt)

@@ -27,9 +27,9 @@ static bool phase_begun = false;
 static FlushShared *shared = NULL;
 
 /*
- * Is queryDesc's plan the one that the leader has sent?  Statements that
- * functions run in the worker have another destination than what
- * ExecParallelGetReceiver() of execParallel.c makes.
+ * Is queryDesc's plan the one that the leader has sent?  Statements run by
+ * functions in the worker do not use the receiver for a tuple queue that
+ * ExecParallelGetReceiver() of execParallel.c creates.
  */
 static bool
 is_sent_by_leader(QueryDesc *queryDesc)

@@ -70,8 +70,8 @@ separate_setting_from_pool(void)
 
 /*
  * Allocate the worker's local buffers, if it has none.  rel is any temporary
- * table; no page of it is read.  pins is the number of buffers that the plan
- * may have pinned at once.  The pool has as many, but at most the session's
+ * table; no page of it is read.  pins is the size of the pool that the plan
+ * needs, see tp_plan_pins().  The pool is as large, but at most the session's
  * temp_buffers, with which the leader runs the same plan, and at least
  * temp_parallel.worker_temp_buffers.  Raises FATAL if there is no memory for
  * the pool.

@@ -20,6 +20,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "optimizer/optimizer.h"
 #include "utils/spccache.h"
 
@@ -90,8 +92,31 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 	}
 	result.allocated = stats->allocated;
 	result.cost += scan;
-	result.charge = Max(result.cost - saved, 0);
+	result.charge = isinf(result.cost) ? result.cost :
+		Max(result.cost - saved, 0);
 	return result;
+}
+
+/*
+ * Pages of tables relids, which are locked, have been written: cut their accounts
+ * to what a flush of all that is left would cost, without the search of the pool.
+ */
+void
+tp_cut_accounts(List *relids)
+{
+	LocalBufStats *stats = tp_localbuf_stats_collect();
+	ListCell   *lc;
+
+	foreach(lc, relids)
+	{
+		List	   *family = tp_family_open(lfirst_oid(lc),
+											tp_table_indexes(lfirst_oid(lc)));
+		FlushCost	left = {0};
+
+		add_writes(&left, stats, family);
+		tp_account_cut(linitial(family), left.cost);
+		tp_family_close(family);
+	}
 }
 
 /*

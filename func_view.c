@@ -54,7 +54,7 @@ holds_page(BufferState state)
 
 /*
  * May the caller see which pages of the relation are in the pool?  These are
- * the pages that were read last, which for an index roughly reveals the key.
+ * recently used pages; for an index, they may reveal which keys were looked up.
  * Roles that may read the table may see them, and so may those to which
  * pg_buffercache shows all tables.
  */

@@ -62,7 +62,7 @@ extern bool tp_local_buffer_is_pinned(int i);
 /* localbuf_account.c */
 extern Cost tp_account_balance(Relation table, Cost price);
 extern void tp_account_add(Relation table, Cost saving, Cost price);
-extern void tp_account_close(RelFileLocator locator);
+extern void tp_account_cut(Relation table, Cost price);
 extern void tp_account_close_all(void);
 extern void tp_account_close_empty(void);
 
@@ -78,6 +78,7 @@ typedef struct FlushCost
 extern double tp_tablespace_factor(Relation rel);
 extern FlushCost tp_flush_cost_of_tables(LocalBufStats *stats, List *relids,
 										 List *indexes);
+extern void tp_cut_accounts(List *relids);
 extern FlushCost tp_flush_cost_of_pool(LocalBufStats *stats);
 
 /* localbuf_hints.c */

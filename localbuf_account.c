@@ -50,8 +50,7 @@ make_accounts(void)
 }
 
 /*
- * The balance of table's account, in planner units, which is price at most.  An
- * account that has more, as pages were written or dropped meanwhile, is cut.
+ * The balance of table's account, in planner units; price at most.
  */
 Cost
 tp_account_balance(Relation table, Cost price)
@@ -62,14 +61,30 @@ tp_account_balance(Relation table, Cost price)
 		return 0;
 	account = hash_search(accounts, &RelationFileLocator(table), HASH_FIND,
 						  NULL);
-	if (account == NULL)
-		return 0;
-	account->saved = Min(account->saved, price);
-	return account->saved;
+	return account == NULL ? 0 : Min(account->saved, price);
 }
 
 /*
- * Add saving to table's account, which becomes price at most.
+ * Pages of table have been written, after which a flush of all of it costs price:
+ * its account is price at most.
+ */
+void
+tp_account_cut(Relation table, Cost price)
+{
+	Account    *account;
+
+	if (accounts == NULL)
+		return;
+	account = hash_search(accounts, &RelationFileLocator(table), HASH_FIND,
+						  NULL);
+	if (account != NULL && price <= 0)
+		(void) hash_search(accounts, &account->locator, HASH_REMOVE, NULL);
+	else if (account != NULL)
+		account->saved = Min(account->saved, price);
+}
+
+/*
+ * Add saving to table's account, by which it becomes price at most.
  */
 void
 tp_account_add(Relation table, Cost saving, Cost price)
@@ -83,17 +98,7 @@ tp_account_add(Relation table, Cost saving, Cost price)
 						  &found);
 	if (!found)
 		account->saved = 0;
-	account->saved = Min(account->saved + saving, price);
-}
-
-/*
- * The dirty pages of a table's file have been written, whatever it costs.
- */
-void
-tp_account_close(RelFileLocator locator)
-{
-	if (accounts != NULL)
-		(void) hash_search(accounts, &locator, HASH_REMOVE, NULL);
+	account->saved = Max(account->saved, Min(account->saved + saving, price));
 }
 
 /*

@@ -111,7 +111,7 @@ tp_discard_dropped_relations(void)
 		if (hash_search(relations, &count->locator, HASH_FIND, NULL) != NULL)
 			continue;
 
-		/* mdexists() of md.c closes it first, so it notices an unlinked one */
+		/* mdexists() closes the file first, so an unlinked one is detected */
 		if (smgrexists(smgropen(count->locator, TempFilesOwner()), MAIN_FORKNUM))
 			continue;
 
@@ -125,9 +125,9 @@ tp_discard_dropped_relations(void)
 }
 
 /*
- * Call that at the beginning of a statement if a file has been missing in an
- * earlier one.  In an aborted transaction and in parallel mode this is left to
- * a later statement.
+ * Call tp_discard_dropped_relations() at the start of a statement if a file was
+ * missing in an earlier one.  Does nothing in an aborted transaction or in
+ * parallel mode; a later statement will.
  */
 void
 tp_discard_after_missing_file(void)

@@ -186,8 +186,6 @@ flush_relations(const RelFileLocator *locators, int nlocators,
 			dirty[ndirty++] = i;
 	}
 	write_buffers(dirty, ndirty, heaps, nheaps);
-	for (int i = 0; i < nlocators; i++)
-		tp_account_close(locators[i]);
 	pfree(dirty);
 	return ndirty;
 }

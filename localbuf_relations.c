@@ -4,8 +4,9 @@
  *	  The relations to which pages in the pool belong.
  *
  * A buffer's tag names a file, not a relation.  Core's map from the one to the
- * other (RelidByRelfilenumber()) leaves temporary relations out, as sessions
- * may share their numbers, so this makes its own from one scan of pg_class.
+ * other (RelidByRelfilenumber()) omits temporary relations, because their
+ * relfilenumbers are not unique across sessions.  So this file builds its own
+ * map from one scan of pg_class.
  *
  * A page whose relation is not found belongs to a file that the running
  * transaction has removed (DROP, TRUNCATE, CLUSTER) and may roll back to, or

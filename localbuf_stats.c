@@ -12,9 +12,9 @@
  * a statement is costed twice, by the planner and by the second look.  For
  * cost estimates, the counts of the last walk are therefore reused as long as
  * core's own counters show that no page has been read into the pool, dirtied
- * or written.  They do not count pages that are dropped, as by DROP and
- * TRUNCATE; but these leave no page of the file, and any page that is read
- * later counts.
+ * or written.  Dropped pages are not counted, but that is harmless: DROP and
+ * TRUNCATE remove all pages of the file, and reading a page later changes a
+ * counter.
  *
  * The invariant: only cost estimates use counts of an earlier walk; what is
  * written, and what is shown to the user, does not depend on these.

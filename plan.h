@@ -58,8 +58,10 @@ typedef struct FlushSaving
 	List	   *indexes;		/* the same of their indexes */
 } FlushSaving;
 
-extern void tp_note_saving(PlannedStmt *stmt, PLANNER_HOOK_ARGS);
+extern void tp_note_saving(PlannedStmt *stmt, List *flushed,
+						   PLANNER_HOOK_ARGS);
 extern bool tp_saving_of(PlannedStmt *stmt, FlushSaving *saving);
+extern bool tp_has_scanned(PlanState *root, List *relids);
 extern void tp_credit_saving(const FlushSaving *saving);
 
 /* plan_walk.c */
@@ -76,7 +78,8 @@ extern List *tp_plan_children(Plan *plan);
 extern PlanContents tp_plan_contents(Plan *plan, List *rtable, List *subplans);
 extern PlanContents tp_statement_contents(PlannedStmt *stmt);
 extern bool tp_names_temp_table(List *rtable);
-extern bool tp_reads_temp_table(Query *query);
+extern bool tp_may_read_temp_table(Query *query);
+extern bool tp_reads_others(PlannedStmt *stmt, List *relids);
 extern List *tp_statement_gathers(PlannedStmt *stmt);
 
 /* plan_user_code.c */
@@ -94,7 +97,7 @@ typedef struct FlushPlan
 	List	   *relids;			/* temporary tables that the workers may read */
 	List	   *indexes;		/* those of their indexes that they may read */
 	FlushCost	planned;		/* the planner's estimate */
-	int			pins;			/* local buffers that a worker may have pinned */
+	int			pins;			/* size of the pool that the plan needs */
 	bool		user_code;		/* may workers run functions that are not
 								 * core's? */
 } FlushPlan;
@@ -105,7 +108,7 @@ extern bool tp_is_flush_node(Plan *plan);
 extern FlushPlan tp_flush_plan(CustomScan *cscan);
 
 /* plan_placement.c */
-extern bool tp_place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats);
+extern List *tp_place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats);
 extern CustomScan *tp_find_flush_node(Plan *top);
 
 #endif							/* PLAN_H */

@@ -3,13 +3,12 @@
  * plan_gather_cost.c
  *	  The charge: the cost of the flush, added to the cost of a Gather.
  *
- * What a Gather over a relation of the planner has to flush hardly depends on
- * the path below it: in the workers, each partial path of the relation reads
- * all tables that the relation is made of; of their indexes, those of the
- * cheapest partial path are charged.  So the Gather is charged, and nothing
- * below it.  Paths over temporary tables then cost what they would over
- * permanent ones, a serial plan pays for no flush, no rescan multiplies the
- * charge, and a table that is joined with itself is charged once.
+ * The tables to flush for a Gather over a RelOptInfo do not depend on the path
+ * below it, because every partial path reads all of them.  The indexes do;
+ * those of the cheapest partial path are charged.  So the Gather is charged,
+ * and nothing below it.  Paths over temporary tables then cost what they would
+ * over permanent ones, a serial plan pays for no flush, no rescan multiplies
+ * the charge, and a table that is joined with itself is charged once.
  *
  * Core makes all Gather paths itself and adds parallel_setup_cost to each.  So
  * while a statement is planned, that variable is raised by the cost of a
@@ -19,16 +18,16 @@
  *	  before;
  *	- for a join relation, in the loop over a level's relations, which
  *	  join_search_hook may replace;
- *	- for everything above the joins of a query level, by the charge of its
- *	  topmost relation, which is the last one set;
+ *	- for everything above the joins of a query level, the charge of its
+ *	  topmost relation, set last, remains in effect;
  *	- for a set operation, whose Gather collects the rows of several query
  *	  levels, after each of these has been planned.
  *
  * A charge needs a walk over the pool, which may take longer than a small
  * query.  So a relation whose Gather would lose even without a charge gets
  * none, and the pool is not counted for it (see gather_may_win()).  If such a
- * Gather is chosen nevertheless, only its choice and its cost are wrong: its
- * flush node is placed, costed and executed like any other.
+ * Gather is chosen anyway, the plan may be suboptimal and its cost too low, but
+ * its flush node is placed, costed and executed like any other.
  *
  * The invariant: when the planner returns or fails, parallel_setup_cost has
  * its former value, unless a function that the planner evaluates has set it.
@@ -79,14 +78,14 @@ static PlannerCall *current = NULL;
 
 /*
  * Have the server restore parallel_setup_cost, too, at the end and after an
- * error.  If a function that the planner evaluates sets it and fails, the
- * server restores what the function found, which included the charge.
+ * error.  Otherwise, if a function evaluated by the planner changes the setting
+ * and fails, the server would restore the value including the charge.
  */
 static void
 save_setup_cost(void)
 {
 	parallel_setup_cost = current->before;
-	(void) NewGUCNestLevel();	/* nobody has set it in this one */
+	(void) NewGUCNestLevel();	/* not changed in this one yet */
 	(void) set_config_option("parallel_setup_cost",
 							 psprintf("%.17g", current->before),
 							 PGC_USERSET, PGC_S_SESSION,
@@ -95,8 +94,8 @@ save_setup_cost(void)
 }
 
 /*
- * The value of parallel_setup_cost without a charge.  If somebody else has set
- * it since the last charge, that value, to which charges are then added.
+ * Returns parallel_setup_cost without a charge.  If it was changed since the
+ * last charge, the new value becomes the base for further charges.
  */
 static Cost
 setup_cost_without_charge(void)
@@ -374,10 +373,10 @@ indexes_of_paths(List *paths, List *indexes)
  */
 
 /*
- * The lowest cost, by criterion, of those of paths that have the fewest
- * disabled nodes, which win in compare_path_costs_fuzzily() of pathnode.c,
- * too.  Sets *disabled to their number.  Parameterized paths do not count, as
- * they cannot be run by themselves.  Infinity if there are no others.
+ * Returns the lowest cost, by criterion, among the paths with the fewest
+ * disabled nodes, which compare_path_costs_fuzzily() of pathnode.c prefers, and
+ * sets *disabled to their number.  Ignores parameterized paths, which cannot be
+ * run by themselves.  Infinity if there are no others.
  */
 static Cost
 least_cost(List *paths, CostSelector criterion, int *disabled)
@@ -404,10 +403,10 @@ least_cost(List *paths, CostSelector criterion, int *disabled)
 }
 
 /*
- * An upper bound of what cost_tuplesort() and cost_agg() of costsize.c say of
- * rows of this width, sorted or grouped by columns columns: all comparisons
- * of a sort, all hash values and lookups of a hash table, and three passes
- * through temporary files.
+ * Upper bound on the estimates of cost_tuplesort() and cost_agg() of costsize.c
+ * for sorting or grouping rows of this width by a number of columns: all
+ * comparisons of a sort, all hash values and lookups of a hash table, and three
+ * passes through temporary files.
  */
 static Cost
 sort_or_group_bound(double rows, int width, int columns)

@@ -5,8 +5,8 @@
  *
  * Core keeps temporary tables out of parallel plans in one place,
  * set_rel_consider_parallel().  set_rel_pathlist_hook runs after a relation's
- * paths have been made and before they are gathered.  There this file decides
- * again by core's other rules, and makes the paths anew with core's own
+ * paths have been made and before they are gathered.  In that hook, this file
+ * applies core's remaining rules again and rebuilds the paths with core's
  * functions.  Core builds on them as on any others, at the same costs as over
  * permanent tables: the flush is charged to the Gather, see
  * plan_gather_cost.c.
@@ -285,9 +285,9 @@ make_subquery_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 }
 
 /*
- * Does a relation get new paths?  Of the kinds in set_rel_pathlist() of
- * allpaths.c, those that can have partial paths, except foreign tables: a
- * foreign-data wrapper is asked for its paths only once.
+ * Can the paths of this kind of relation be rebuilt?  True for those kinds in
+ * set_rel_pathlist() of allpaths.c that can have partial paths, except foreign
+ * tables: a foreign-data wrapper is asked for its paths only once.
  */
 static bool
 makes_new_paths(RangeTblEntry *rte)
@@ -299,8 +299,8 @@ makes_new_paths(RangeTblEntry *rte)
 }
 
 /*
- * Keep the paths of rel, and let workers run them, except another module's
- * custom path: that module has said whether they may.
+ * Keep the paths of rel, and mark them parallel safe.  Custom paths keep the
+ * flag that their provider has set.
  */
 static void
 keep_paths(RelOptInfo *rel)

@@ -6,8 +6,8 @@
  * A worker's pool of local buffers is small, because a worker keeps no page
  * for long, but it has to hold all pages that the worker's plan has pinned at
  * the same time, or the plan fails with "no empty local buffer available".
- * The leader runs the same plan in the session's pool, so the size of that is
- * always enough.
+ * The leader runs the same plan in the session's pool, so a worker never needs
+ * more than temp_buffers.
  *
  * The invariant: the number may be too large, but not too small.
  *
@@ -129,9 +129,9 @@ pins_of_node(Plan *plan, PlannedStmt *stmt)
 }
 
 /*
- * Have all scans in plan reached their ends when plan has?  A join may stop
- * before the end of one side, and a limit before the end of its child.  The
- * kinds of node are those of ExecInitNode() of execProcnode.c.
+ * Is every scan in plan exhausted once plan has returned its last row?  A join
+ * may stop before the end of one side, and a limit before the end of its
+ * child.  The kinds of node are those of ExecInitNode() of execProcnode.c.
  */
 static bool
 ends_its_scans(Plan *plan)

@@ -101,8 +101,8 @@ tp_find_flush_node(Plan *top)
  * Give a flush node to each Gather of stmt that needs one, numbered after the
  * nodes that set_plan_refs() of setrefs.c has numbered.  Changes the plan in
  * place.  stats are the counts that the planner used, or NULL if it needed
- * none (debug_parallel_query made the plan parallel).  Returns whether the plan
- * has a flush node.
+ * none (debug_parallel_query made the plan parallel).  Returns the OIDs
+ * of the tables that the plan flushes.
  *
  * An unknown node, anywhere in the plan, may read temporary tables or have a
  * Gather below it.  Then all Gathers of the statement run their plans in the
@@ -110,21 +110,21 @@ tp_find_flush_node(Plan *top)
  * launch none without parallel mode, and a parallel-aware node without shared
  * state works alone.
  */
-bool
+List *
 tp_place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
 {
 	PlanContents all = tp_statement_contents(stmt);
-	bool		placed = false;
+	List	   *flushed = NIL;
 	int			last_id;
 	ListCell   *lc;
 
 	if (all.unknown && tp_names_temp_table(stmt->rtable))
 	{
 		stmt->parallelModeNeeded = false;
-		return false;
+		return NIL;
 	}
 	if (all.temp_tables == NIL)
-		return false;
+		return NIL;
 
 	last_id = max_plan_node_id(stmt->planTree);
 	foreach(lc, stmt->subplans)
@@ -147,7 +147,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
 		info.pins = tp_plan_pins(gather->lefttree, contents.subplans, stmt);
 		info.user_code = contents.user_code;
 		insert_flush_node(gather, &info, ++last_id);
-		placed = true;
+		flushed = list_concat_unique_oid(flushed, info.relids);
 	}
-	return placed;
+	return flushed;
 }

@@ -20,6 +20,9 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
+#include "nodes/nodeFuncs.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
@@ -132,13 +135,13 @@ flushed_by(PlannedStmt *stmt, FlushSaving *saving)
 
 /*
  * Plan the statement of stmt, whose Gathers have been charged, as if its tables
- * were clean, and put what that would save into stmt.  parse is a copy that has not
- * been planned yet; stmt is in the current memory context, in which nothing else is
- * left.  Runs core's planner rather than another module's, which might count the
- * statement twice.
+ * were clean, and put what that would save into stmt; flushed are the tables that
+ * stmt flushes itself.  parse is a copy that has not been planned yet; stmt is in
+ * the current memory context, in which nothing else is left.  Runs core's planner
+ * rather than another module's, which might count the statement twice.
  */
 void
-tp_note_saving(PlannedStmt *stmt, PLANNER_HOOK_ARGS)
+tp_note_saving(PlannedStmt *stmt, List *flushed, PLANNER_HOOK_ARGS)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "plan for clean temporary tables",
@@ -152,18 +155,89 @@ tp_note_saving(PlannedStmt *stmt, PLANNER_HOOK_ARGS)
 	saving.saving = stmt->planTree->total_cost - clean->planTree->total_cost;
 	if (clean->parallelModeNeeded && saving.saving > 0)
 		flushed_by(clean, &saving);
+	saving.relids = list_difference_oid(saving.relids, flushed);
 	MemoryContextSwitchTo(old);
 	if (saving.relids != NIL)
 		attach_saving(stmt, &saving);
 	MemoryContextDelete(context);
 }
 
+/* Has the scan that ps is, if it is one, been started? */
+static bool
+has_started(PlanState *ps)
+{
+	switch (nodeTag(ps))
+	{
+		case T_IndexScanState:
+			return ((IndexScanState *) ps)->iss_ScanDesc != NULL;
+		case T_IndexOnlyScanState:
+			return ((IndexOnlyScanState *) ps)->ioss_ScanDesc != NULL;
+		default:
+			return ((ScanState *) ps)->ss_currentScanDesc != NULL;
+	}
+}
+
+static bool
+collect_scanned(PlanState *ps, List **relids)
+{
+	switch (nodeTag(ps))
+	{
+		case T_SeqScanState:
+		case T_SampleScanState:
+		case T_IndexScanState:
+		case T_IndexOnlyScanState:
+		case T_BitmapHeapScanState:
+		case T_TidScanState:
+		case T_TidRangeScanState:
+			if (((ScanState *) ps)->ss_currentRelation != NULL &&
+				has_started(ps))
+				*relids = list_append_unique_oid(*relids,
+												 RelationGetRelid(((ScanState *) ps)->ss_currentRelation));
+			break;
+		default:
+			break;
+	}
+	return planstate_tree_walker(ps, collect_scanned, relids);
+}
+
+/*
+ * Has the plan of root, which has run, begun to scan all tables relids?  What it
+ * has not read, workers would not have read faster.
+ */
+bool
+tp_has_scanned(PlanState *root, List *relids)
+{
+	List	   *scanned = NIL;
+	bool		result;
+
+	(void) collect_scanned(root, &scanned);
+	result = list_difference_oid(relids, scanned) == NIL;
+	list_free(scanned);
+	return result;
+}
+
+/* Those of tables relids that are still there. */
+static List *
+existing_tables(List *relids)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, relids)
+	{
+		if (tp_is_session_temp_table(lfirst_oid(lc)))
+			result = lappend_oid(result, lfirst_oid(lc));
+	}
+	return result;
+}
+
 /*
  * A statement has run that would have cost less if its tables had been clean: add
  * that to their accounts.  It is shared out in proportion to what is missing in
  * each, the price less the account; shares in proportion to the price alone can make
- * the total many times that of the best decisions.  The tables are locked.  Has
- * cached plans made anew if they would save more than a flush is charged now.
+ * the total many times that of the best decisions.  The tables are locked, but for
+ * those that the statement itself has dropped.  Has cached plans made anew when a
+ * flush has become less expensive than what the statement would save.
  */
 void
 tp_credit_saving(const FlushSaving *saving)
@@ -172,31 +246,35 @@ tp_credit_saving(const FlushSaving *saving)
 												  "accounts of temporary tables",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
+	List	   *relids = existing_tables(saving->relids);
 	LocalBufStats *stats = tp_localbuf_stats_for_price();
+	Cost		before = tp_flush_cost_of_tables(stats, relids,
+												 saving->indexes).charge;
 	Cost		missing = 0;
 	ListCell   *lc;
 
-	foreach(lc, saving->relids)
+	foreach(lc, relids)
 		missing += tp_flush_cost_of_tables(stats, list_make1_oid(lfirst_oid(lc)),
 										   saving->indexes).charge;
-	foreach(lc, saving->relids)
+	foreach(lc, relids)
 	{
 		FlushCost	price = tp_flush_cost_of_tables(stats,
 													list_make1_oid(lfirst_oid(lc)),
 													saving->indexes);
 		Relation	table;
 
-		if (price.charge <= 0)
+		if (price.charge <= 0 || isinf(missing))
 			continue;
 		table = tp_relation_open(lfirst_oid(lc));
-		tp_account_add(table, saving->saving * price.charge / missing,
+		tp_account_add(table, saving->saving * (price.charge / missing),
 					   price.cost);
 		RelationClose(table);
 	}
-	if (tp_flush_cost_of_tables(stats, saving->relids, saving->indexes).charge <
+	if (before >= saving->saving &&
+		tp_flush_cost_of_tables(stats, relids, saving->indexes).charge <
 		saving->saving)
 	{
-		foreach(lc, saving->relids)
+		foreach(lc, relids)
 			CallSyscacheCallbacks(PROCOID, replan_hash(lfirst_oid(lc)));
 	}
 	MemoryContextSwitchTo(old);

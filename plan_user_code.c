@@ -9,9 +9,9 @@
  * knowledge.  A worker that runs none need not guard against that (see
  * exec_worker_relations.c).
  *
- * The invariant: what is not known to be core's counts as user code.  Not
- * detected are support functions that a user has added to one of core's
- * operator families, for a type of core's, and those that the server picks
+ * The invariant: what is not known to be core's counts as user code.  This file
+ * does not detect support functions that a user has added to one of core's
+ * operator families, for a type of core's, nor those that the server picks
  * because a user's operator family has the same operators.
  *
  *-------------------------------------------------------------------------

@@ -530,9 +530,9 @@ readonly_bitmap_next_tuple(TableScanDesc sscan, TupleTableSlot *slot,
 #else
 
 /*
- * Heap's callback reads one page per call.  Pin that page as rs_cbuf
- * beforehand, to look at its dirty flag, and once more, to keep heap from
- * pruning it.
+ * Heap's callback reads one page per call.  Pin the page as rs_cbuf first, to
+ * examine its dirty flag.  A second pin prevents pruning, which needs a cleanup
+ * lock (heap_page_prune_opt() of pruneheap.c).
  */
 static bool
 readonly_bitmap_next_block(TableScanDesc sscan, TBMIterateResult *tbmres)

@@ -105,7 +105,7 @@ readonly_rescan(IndexScanDesc scan, ScanKey keys, int nkeys,
 												  orderbys, norderbys);
 }
 
-/* As a merge join does. */
+/* Called when a merge join restores a marked position. */
 static void
 readonly_restrpos(IndexScanDesc scan)
 {

@@ -6,8 +6,8 @@
  * While workers read temporary tables, reads of these tables must leave their
  * pages clean.  In the leader, a read-only phase is one run of the executor:
  * it begins before the flush, and ends after ExecutorRun() has waited for the
- * workers.  In a worker it lasts as long as the flush node, and so as the
- * plan.  Within a phase, the descriptors of the tables and of their TOAST
+ * workers.  In a worker it lasts from before the plan is initialized until the
+ * flush node ends.  Within a phase, the descriptors of the tables and of their TOAST
  * tables have the routine of readonly_heap.c.  Each is kept open, so that the
  * relation cache rebuilds it in place when it is invalidated, and a callback
  * attaches the routine again.  In the leader, where scans that began earlier
@@ -19,7 +19,9 @@
  *
  * The invariant: a descriptor has a read-only routine if and only if a phase
  * lists it.  tp_readonly_attach_tables() and tp_readonly_attach_indexes()
- * attach, tp_readonly_end() detaches, on every way out except FATAL.
+ * attach; tp_readonly_end() detaches on every exit except those that end the
+ * process: FATAL, for which see tp_readonly_relcache_callback(), and an error
+ * in a worker.
  *
  *-------------------------------------------------------------------------
  */
@@ -81,8 +83,8 @@ attach_indexes_of(ReadonlyPhase *phase, Relation table)
 /*
  * Begin phase, which has no relations yet, within the phase of the statement
  * that runs this one, if any.  *phase must stay in place until
- * tp_readonly_end(), which the caller has to call on every way out.  Raises
- * nothing.
+ * tp_readonly_end(), which the caller has to call on every exit that does not
+ * end the process.  Raises nothing.
  */
 void
 tp_readonly_begin(ReadonlyPhase *phase)
@@ -198,9 +200,9 @@ tp_readonly_relcache_callback(Oid relid)
 {
 	/*
 	 * FATAL bypasses PG_FINALLY(), so a session that is terminated within a
-	 * phase does not end it.  It then aborts its transaction, which frees the
-	 * lists, and drops its temporary tables, which calls this.  No page is
-	 * read any more.
+	 * phase does not end it, nor does a worker after an error.  It then
+	 * aborts its transaction, which frees the lists, and drops its temporary
+	 * tables, which calls this.  No page is read any more.
 	 */
 	if (proc_exit_inprogress)
 		phases = NULL;

@@ -3,10 +3,8 @@
  * session.c
  *	  Temporary tables of this session, and counters of the module's actions.
  *
- * The counters belong to one process, and each is incremented in one place:
- * before workers are launched, before the next launch or at the end of the
- * run, when a dirty flag is cleared, or when the second look decides.  They
- * count what happened, even if the statement failed or the transaction was
+ * The counters belong to one process, and each is incremented in one function.
+ * They count what happened, even if the statement failed or the transaction was
  * rolled back.  A worker's counters are lost when it exits.
  *
  *-------------------------------------------------------------------------

@@ -45,9 +45,9 @@ static explain_per_plan_hook_type prev_explain_per_plan = NULL;
 #else
 static ExplainOneQuery_hook_type prev_ExplainOneQuery = NULL;
 
-/* the last statement planned whose saving was noted, and its query */
-static Query *last_query = NULL;
-static PlannedStmt *last_stmt = NULL;
+/* the query that is being explained, and its plan if that has a saving */
+static Query *explained_query = NULL;
+static PlannedStmt *explained_stmt = NULL;
 #endif
 
 void		_PG_init(void);
@@ -65,23 +65,23 @@ void		_PG_init(void);
 static PlannedStmt *
 plan_with_workers(PLANNER_HOOK_ARGS)
 {
-	Query	   *copy = tp_flush_investment && tp_reads_temp_table(parse) ?
+	Query	   *copy = tp_flush_investment && tp_may_read_temp_table(parse) ?
 		copyObject(parse) : NULL;
 	FlushCharges charges;
 	PlannedStmt *stmt = tp_planner_with_flush_cost(prev_planner,
 												   PLANNER_HOOK_PASS,
 												   CHARGE_FLUSH, &charges);
-	bool		placed = stmt->parallelModeNeeded &&
-		tp_place_flush_nodes(stmt, charges.stats);
+	List	   *flushed = stmt->parallelModeNeeded ?
+		tp_place_flush_nodes(stmt, charges.stats) : NIL;
 
-	if (copy != NULL && charges.charged && !placed)
+	if (copy != NULL && charges.charged && tp_reads_others(stmt, flushed))
 	{
 #ifndef EXPLAIN_HAS_PER_PLAN_HOOK
-		last_query = parse;
-		last_stmt = stmt;
+		if (parse == explained_query)
+			explained_stmt = stmt;
 #endif
 		parse = copy;
-		tp_note_saving(stmt, PLANNER_HOOK_PASS);
+		tp_note_saving(stmt, flushed, PLANNER_HOOK_PASS);
 	}
 	return stmt;
 }
@@ -247,7 +247,9 @@ temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 	run_executor(EXECUTOR_RUN_PASS);
 	tp_end_noting_missing_files(&noting);
 
-	if (complete && tp_saving_of(queryDesc->plannedstmt, &saving))
+	if (complete && tp_enabled && tp_flush_investment &&
+		tp_saving_of(queryDesc->plannedstmt, &saving) &&
+		tp_has_scanned(queryDesc->planstate, saving.relids))
 	{
 		tp_session_stats.serial_by_flush++;
 		tp_credit_saving(&saving);
@@ -258,6 +260,7 @@ static void
 temp_parallel_ProcessUtility(PROCESS_UTILITY_ARGS)
 {
 	ErrorContextCallback noting;
+	bool		truncates = IsA(pstmt->utilityStmt, TruncateStmt);
 
 	if (IsParallelWorker())
 		tp_worker_refuse_utility(pstmt->utilityStmt);
@@ -271,8 +274,8 @@ temp_parallel_ProcessUtility(PROCESS_UTILITY_ARGS)
 		standard_ProcessUtility(PROCESS_UTILITY_PASS);
 	tp_end_noting_missing_files(&noting);
 
-	/* truncates a new table's file in place */
-	if (IsA(pstmt->utilityStmt, TruncateStmt))
+	/* may have truncated a new table's file in place; pstmt may be gone */
+	if (truncates)
 		tp_account_close_empty();
 }
 
@@ -293,22 +296,44 @@ temp_parallel_explain_per_plan(PlannedStmt *plannedstmt, IntoClause *into,
 	tp_explain_saving(plannedstmt, es);
 }
 #else
+/* Explain query, with a line about its saving, if it has one. */
 static void
-temp_parallel_ExplainOneQuery(Query *query, int cursorOptions,
-							  IntoClause *into, ExplainState *es,
-							  const char *queryString, ParamListInfo params,
-							  QueryEnvironment *queryEnv)
+explain_with_saving(Query *query, int cursorOptions, IntoClause *into,
+					ExplainState *es, const char *queryString,
+					ParamListInfo params, QueryEnvironment *queryEnv)
 {
-	last_query = NULL;
+	explained_query = query;
+	explained_stmt = NULL;
 	if (prev_ExplainOneQuery)
 		prev_ExplainOneQuery(query, cursorOptions, into, es, queryString,
 							 params, queryEnv);
 	else
 		explain_one_query(query, cursorOptions, into, es, queryString, params,
 						  queryEnv);
-	if (last_query == query && es->format == EXPLAIN_FORMAT_TEXT)
-		tp_explain_saving(last_stmt, es);
-	last_query = NULL;
+	if (explained_stmt != NULL && es->format == EXPLAIN_FORMAT_TEXT)
+		tp_explain_saving(explained_stmt, es);
+}
+
+static void
+temp_parallel_ExplainOneQuery(Query *query, int cursorOptions,
+							  IntoClause *into, ExplainState *es,
+							  const char *queryString, ParamListInfo params,
+							  QueryEnvironment *queryEnv)
+{
+	Query	   *outer_query = explained_query;
+	PlannedStmt *outer_stmt = explained_stmt;
+
+	PG_TRY();
+	{
+		explain_with_saving(query, cursorOptions, into, es, queryString,
+							params, queryEnv);
+	}
+	PG_FINALLY();
+	{
+		explained_query = outer_query;
+		explained_stmt = outer_stmt;
+	}
+	PG_END_TRY();
 }
 #endif
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * temp_parallel_compat.h
- *	  Every difference between the supported server versions (15 to 18).
+ *	  Every difference between server versions 15 to 18; 16 is not tested.
  *
  * The only file with PG_VERSION_NUM in it.  The rest of the module uses the
  * newest names; where an older server has another name or interface, there is
@@ -207,9 +207,9 @@ path_disabled_nodes(const Path *path)
  * From 18 on, each plan node counts the disabled nodes in it and below it,
  * and EXPLAIN shows a node as disabled if its count exceeds the sum of its
  * children's.  Give node, which is not disabled, the count of child, its only
- * child.  For a custom scan, plan_is_disabled() of explain.c looks only into
- * custom_plans.  The child is the left one, and must not be found there, too;
- * in its place is a Result with the same count, which is never executed.
+ * child.  For a CustomScan, plan_is_disabled() of explain.c examines only
+ * custom_plans, but the child is in lefttree and must not be listed twice.  So
+ * add a Result with the same count, which is never executed.
  */
 static inline void
 set_disabled_nodes(CustomScan *node, Plan *child)
@@ -294,7 +294,7 @@ explain_one_query(Query *query, int cursorOptions, IntoClause *into,
 #define PROCESS_UTILITY_PASS \
 	pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc
 
-/* 15 calls it force_parallel_mode. */
+/* debug_parallel_query was force_parallel_mode before 16. */
 #if PG_VERSION_NUM < 160000
 #define debug_parallel_query force_parallel_mode
 #define DEBUG_PARALLEL_OFF FORCE_PARALLEL_OFF
@@ -360,9 +360,9 @@ heap_key_test(HeapTuple tuple, TupleDesc tupdesc, int nkeys, ScanKey keys)
  * How many pages of a table in tablespace a heap scan may pin ahead of the
  * one that it returns: see read_stream_begin_relation() of read_stream.c
  * (17).  In 18, read_stream_begin_impl() allows for more, but all streams of
- * a process together pin at most a quarter of its local buffers, see
- * GetLocalPinLimit() of localbuf.c; local_buffers_for_pins() takes that into
- * account.
+ * a process together pin at most a quarter of its local buffers (as of 18.6),
+ * see GetLocalPinLimit() of localbuf.c; local_buffers_for_pins() takes that
+ * into account.
  */
 static inline int
 heap_scan_read_ahead(Oid tablespace)

@@ -63,6 +63,17 @@ unlike(
 
 runs_in_parallel('LOAD', "LOAD 'temp_parallel';");
 
+# The server shows which release of the module a session has loaded.
+SKIP:
+{
+	skip 'needs pg_get_loaded_modules()', 1
+	  if $node->safe_psql('postgres', 'SHOW server_version_num') < 180000;
+	my ($release) = slurp_file('META.json') =~ /^   "version": "(.+)",$/m;
+	is( $node->safe_psql('postgres',
+			q{LOAD 'temp_parallel'; SELECT version FROM pg_get_loaded_modules() WHERE module_name = 'temp_parallel'}),
+		$release, 'name and release of the module');
+}
+
 # In a session that has already used temporary tables.
 is( $node->safe_psql('postgres', qq{
 		CREATE TEMP TABLE early AS SELECT g AS id FROM generate_series(1, 50000) g;
