@@ -129,6 +129,17 @@ def many_cached_plans(runner):
         runner.query(query)
 
 
+def cached_plan_and_flush(runner):
+    """A plan without workers is cached, and then the table is flushed by the user."""
+    runner.begin(Settings(page_cost=8 * 3, prepared=True))
+    runner.change(Table(0, 64).create(100))
+    query = queries([0])[1]
+    runner.query(query)
+    runner.flush()
+    for _ in range(30):
+        runner.query(query)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="promise")
     parser.add_argument("--seed", type=int, default=1)
@@ -159,7 +170,8 @@ def main():
         return ratio
 
     for sequence in (reloaded_when_flushed, queried_often, one_clean_one_dirty, unlike_tables,
-                     unlike_tables_joined, many_cached_plans):
+                     unlike_tables_joined, many_cached_plans,
+                     cached_plan_and_flush):
         name = sequence.__name__.replace("_", " ")
         print(f"{name}: ratio {run(name, lambda: sequence(runner)):.3f}")
     ratio = run("without accounts", lambda: queried_often(runner, False), bound=float("inf"))

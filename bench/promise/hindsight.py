@@ -27,6 +27,15 @@ class Hindsight:
             after[state] = min(cost, after.get(state, cost))
         self.best = after
 
+    def flush(self):
+        """A statement has written all dirty pages."""
+        after = {}
+        for state, cost in self.best.items():
+            total = cost + self.page_cost * sum(mask.bit_count() for mask in state)
+            new = (0,) * len(state)
+            after[new] = min(total, after.get(new, total))
+        self.best = after
+
     def query(self, costs):
         """A query has been run; costs maps each set of its tables to the cost of the best
         plan if workers can read these tables."""

@@ -202,6 +202,16 @@ class Runner:
         self.log.append(f"{'; '.join(change.sql)} -- {dirtied.bit_count()} pages")
         self.check_dirty(dirty, change.sql)
 
+    def flush(self):
+        """The statement that writes all dirty pages, which costs what it writes."""
+        written = int(ask(self.real, "SELECT pg_flush_local_buffers()")[0])
+        self.cost += written * self.settings.page_cost
+        self.dirty = [0] * TABLES
+        self.hindsight.flush()
+        self.flushes, self.pages, dirty = self.state()
+        self.log.append("SELECT pg_flush_local_buffers()")
+        self.check_dirty(dirty, "pg_flush_local_buffers()")
+
     def costs(self, query):
         """The cost of the query's best plan, by the tables that workers can read."""
         key = (query.sql, *self.versions)
