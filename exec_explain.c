@@ -34,7 +34,7 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 			return;				/* the statement has dropped it */
 		names = lappend(names, name);
 	}
-	ExplainPropertyList("Not Parallel because of Flush", names, es);
+	ExplainPropertyList("Not Parallel", names, es);
 	if (!es->costs)
 		return;
 

@@ -42,7 +42,7 @@ DECLARE
 	line text;
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN ' || query LOOP
-		IF line ~ 'Not Parallel' THEN
+		IF line ~ 'Flush Refused' THEN
 			RETURN substring(line FROM 'saving=([0-9.]+)')::float8;
 		END IF;
 	END LOOP;
