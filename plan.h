@@ -56,8 +56,13 @@ typedef struct FlushSaving
 	Cost		saving;			/* of a plan with workers, if tables are clean */
 	List	   *relids;			/* the tables that it would flush */
 	List	   *indexes;		/* the same of their indexes */
+	List	   *shares;			/* of FlushSaving without shares: its parts by
+								 * the tables that they take to be clean */
 } FlushSaving;
 
+extern double tp_parallel_divisor(int workers);
+extern Cost tp_cost_alone(Plan *plan, double divisor, PlannedStmt *stmt);
+extern void tp_divide_saving(FlushSaving *saving, PlannedStmt *stmt);
 extern void tp_note_saving(PlannedStmt *stmt, List *flushed,
 						   PLANNER_HOOK_ARGS);
 extern bool tp_has_saving(PlannedStmt *stmt);

@@ -23,8 +23,11 @@
 #include <math.h>
 
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
+#include "utils/spccache.h"
 #include "utils/syscache.h"
 
 #include "plan.h"
@@ -52,24 +55,40 @@ replan_hash(Oid relid)
 	return GetSysCacheHashValue1(PROCOID, ObjectIdGetDatum(relid));
 }
 
-/* Put saving into stmt. */
+/* Put saving, which has shares, into stmt. */
 static void
 attach_saving(PlannedStmt *stmt, const FlushSaving *saving)
 {
 	List	   *items = stmt->invalItems;
-	uint64		bits;
+	ListCell   *share_lc;
 	ListCell   *lc;
 
-	memcpy(&bits, &saving->saving, sizeof(bits));
 	foreach(lc, saving->relids)
 		items = add_item(items, PROCOID, replan_hash(lfirst_oid(lc)));
-	foreach(lc, saving->relids)
-		items = add_item(items, SAVING_TABLE, lfirst_oid(lc));
-	foreach(lc, saving->indexes)
-		items = add_item(items, SAVING_INDEX, lfirst_oid(lc));
-	items = add_item(items, SAVING_HIGH, (uint32) (bits >> 32));
-	items = add_item(items, SAVING_LOW, (uint32) bits);
+	foreach(share_lc, saving->shares)
+	{
+		FlushSaving *share = lfirst(share_lc);
+		uint64		bits;
+
+		memcpy(&bits, &share->saving, sizeof(bits));
+		foreach(lc, share->relids)
+			items = add_item(items, SAVING_TABLE, lfirst_oid(lc));
+		foreach(lc, share->indexes)
+			items = add_item(items, SAVING_INDEX, lfirst_oid(lc));
+		items = add_item(items, SAVING_HIGH, (uint32) (bits >> 32));
+		items = add_item(items, SAVING_LOW, (uint32) bits);
+	}
 	stmt->invalItems = items;
+}
+
+/* Add share to saving. */
+static void
+add_share(FlushSaving *saving, FlushSaving *share)
+{
+	saving->saving += share->saving;
+	saving->relids = list_concat_unique_oid(saving->relids, share->relids);
+	saving->indexes = list_concat_unique_oid(saving->indexes, share->indexes);
+	saving->shares = lappend(saving->shares, share);
 }
 
 /*
@@ -88,58 +107,256 @@ tp_has_saving(PlannedStmt *stmt)
 bool
 tp_saving_of(PlannedStmt *stmt, FlushSaving *saving)
 {
+	FlushSaving *share = NULL;
 	uint64		bits = 0;
 	ListCell   *lc;
 
 	if (!tp_has_saving(stmt))
 		return false;
 
-	saving->relids = NIL;
-	saving->indexes = NIL;
+	memset(saving, 0, sizeof(FlushSaving));
 	foreach(lc, stmt->invalItems)
 	{
 		PlanInvalItem *item = lfirst(lc);
 
+		if (share == NULL)
+			share = palloc0(sizeof(FlushSaving));
 		switch (item->cacheId)
 		{
 			case SAVING_TABLE:
-				saving->relids = lappend_oid(saving->relids, item->hashValue);
+				share->relids = lappend_oid(share->relids, item->hashValue);
 				break;
 			case SAVING_INDEX:
-				saving->indexes = lappend_oid(saving->indexes,
-											  item->hashValue);
+				share->indexes = lappend_oid(share->indexes, item->hashValue);
 				break;
 			case SAVING_HIGH:
-				bits |= (uint64) item->hashValue << 32;
+				bits = (uint64) item->hashValue << 32;
 				break;
 			case SAVING_LOW:
 				bits |= item->hashValue;
+				memcpy(&share->saving, &bits, sizeof(bits));
+				add_share(saving, share);
+				share = NULL;
 				break;
 		}
 	}
-	memcpy(&saving->saving, &bits, sizeof(bits));
 	return true;
 }
 
-/* The temporary tables and indexes that the Gathers of stmt would flush. */
-static void
-flushed_by(PlannedStmt *stmt, FlushSaving *saving)
+/*
+ * Number of processes that share the rows: get_parallel_divisor() of
+ * costsize.c.
+ */
+double
+tp_parallel_divisor(int workers)
 {
+	double		divisor = workers;
+
+	if (parallel_leader_participation)
+		divisor += Max(1.0 - 0.3 * workers, 0.0);
+	return divisor;
+}
+
+/*
+ * Disk cost of plan, a SeqScan, as in cost_seqscan(); it does not depend on
+ * the number of processes.  At most the plan's total cost.
+ */
+static Cost
+seqscan_disk_cost(Plan *plan, PlannedStmt *stmt)
+{
+	RangeTblEntry *rte = rt_fetch(((Scan *) plan)->scanrelid, stmt->rtable);
+	Relation	rel = tp_relation_open(rte->relid);
+	double		page_cost;
+	Cost		cost;
+
+	get_tablespace_page_costs(rel->rd_rel->reltablespace, NULL, &page_cost);
+	cost = page_cost * RelationGetNumberOfBlocks(rel);
+	RelationClose(rel);
+	return Min(cost, plan->total_cost);
+}
+
+/* Does every process run child of plan completely? */
+static bool
+is_repeated(Plan *plan, Plan *child)
+{
+	return child == plan->righttree &&
+		!(IsA(child, Hash) && child->parallel_aware);
+}
+
+/*
+ * Cost of plan itself, without its children, and not divided by processes (*whole)
+ * or divided.
+ */
+static void
+own_cost(Plan *plan, PlannedStmt *stmt, Cost *whole, Cost *divided)
+{
+	List	   *children = tp_plan_children(plan);
+	ListCell   *lc;
+
+	*whole = 0;
+	*divided = 0;
+	if (IsA(plan, SeqScan))
+		*whole = seqscan_disk_cost(plan, stmt);
+	if (!tp_is_flush_node(plan))	/* whose own cost is the flush */
+	{
+		*divided = plan->total_cost - *whole;
+		foreach(lc, children)
+			*divided -= ((Plan *) lfirst(lc))->total_cost;
+		*divided = Max(*divided, 0);
+	}
+	list_free(children);
+}
+
+/*
+ * The cost of plan, a partial plan, if one process runs all of it.  The
+ * planner has divided the CPU cost of each node by divisor, so each node's own
+ * cost is multiplied by it again, but not the cost of a child that every
+ * process runs completely, nor the disk cost of a sequential scan.  The result
+ * is too high if the disk and CPU cost of a node cannot be told apart.  Undoes
+ * what cost_seqscan() and initial_cost_hashjoin() of costsize.c do.
+ */
+Cost
+tp_cost_alone(Plan *plan, double divisor, PlannedStmt *stmt)
+{
+	List	   *children = tp_plan_children(plan);
+	Cost		whole;
+	Cost		divided;
+	Cost		result;
+	ListCell   *lc;
+
+	own_cost(plan, stmt, &whole, &divided);
+	result = whole + divided * divisor;
+	foreach(lc, children)
+	{
+		Plan	   *child = lfirst(lc);
+
+		result += is_repeated(plan, child) ? child->total_cost :
+			tp_cost_alone(child, divisor, stmt);
+	}
+	list_free(children);
+	return result;
+}
+
+/*
+ * Add to saving a share for plan, a partial plan, and each node below it that the
+ * processes divide among them: what that saves, and the tables that it reads, of
+ * those in dirty.
+ */
+static void
+add_shares(FlushSaving *saving, Plan *plan, double divisor, List *dirty,
+		   PlannedStmt *stmt)
+{
+	PlanContents contents = tp_plan_contents(plan, stmt->rtable,
+											 stmt->subplans);
+	FlushSaving *share = palloc0(sizeof(FlushSaving));
+	List	   *children = tp_plan_children(plan);
+	Cost		whole;
+	Cost		divided;
+	ListCell   *lc;
+
+	own_cost(plan, stmt, &whole, &divided);
+	share->saving = divided * (divisor - 1);
+	share->relids = list_difference_oid(contents.temp_tables,
+										list_difference_oid(contents.temp_tables,
+															dirty));
+	share->indexes = contents.indexes;
+	if (share->saving > 0 && share->relids != NIL)
+		add_share(saving, share);
+	foreach(lc, children)
+	{
+		if (!is_repeated(plan, lfirst(lc)))
+			add_shares(saving, lfirst(lc), divisor, dirty, stmt);
+	}
+	list_free(children);
+}
+
+/*
+ * Divide saving into shares by the nodes of stmt that save it.  What a node saves
+ * is lost if any of the tables that it reads is dirty, and what a node below it saves
+ * only if that one's are.  So a table that is read by workers, but adds little to
+ * what they save, gets little.  Without that, the credit for a statement over a small
+ * table and a large one might go to the large one, and the small one, which is all
+ * that matters, be flushed too late.
+ */
+void
+tp_divide_saving(FlushSaving *saving, PlannedStmt *stmt)
+{
+	FlushSaving parts = {0};
+	FlushSaving *rest;
+	ListCell   *lc;
+
+	foreach(lc, tp_statement_gathers(stmt))
+	{
+		Plan	   *gather = lfirst(lc);
+
+		add_shares(&parts, gather->lefttree,
+				   tp_parallel_divisor(IsA(gather, Gather) ?
+									   ((Gather *) gather)->num_workers :
+									   ((GatherMerge *) gather)->num_workers),
+				   saving->relids, stmt);
+	}
+	foreach(lc, parts.shares)
+	{
+		FlushSaving *share = lfirst(lc);
+
+		share->saving *= saving->saving / parts.saving;
+	}
+	saving->shares = parts.shares;
+	if (saving->shares != NIL)
+		return;
+	rest = palloc(sizeof(FlushSaving));
+	*rest = *saving;
+	saving->shares = list_make1(rest);
+}
+
+/*
+ * The temporary tables, and their indexes, that the Gathers of stmt would flush, as
+ * they have dirty pages, except those in flushed.
+ */
+static void
+flushed_by(PlannedStmt *stmt, List *flushed, FlushSaving *saving)
+{
+	LocalBufStats *stats = tp_localbuf_stats_for_price();
+	ListCell   *gather_lc;
 	ListCell   *lc;
 
 	if (tp_statement_contents(stmt).unknown)
 		return;
-	foreach(lc, tp_statement_gathers(stmt))
+	foreach(gather_lc, tp_statement_gathers(stmt))
 	{
-		Plan	   *gather = lfirst(lc);
+		Plan	   *gather = lfirst(gather_lc);
 		PlanContents contents = tp_plan_contents(gather->lefttree, stmt->rtable,
 												 stmt->subplans);
 
-		saving->relids = list_concat_unique_oid(saving->relids,
-												contents.temp_tables);
+		foreach(lc, contents.temp_tables)
+		{
+			List	   *table = list_make1_oid(lfirst_oid(lc));
+
+			if (!list_member_oid(flushed, lfirst_oid(lc)) &&
+				tp_flush_cost_of_tables(stats, table,
+										contents.indexes).dirtied > 0)
+				saving->relids = list_concat_unique_oid(saving->relids, table);
+		}
 		saving->indexes = list_concat_unique_oid(saving->indexes,
 												 contents.indexes);
 	}
+}
+
+/* The cost of stmt less what its Gathers were charged. */
+static Cost
+cost_without_charges(PlannedStmt *stmt)
+{
+	Cost		cost = stmt->planTree->total_cost;
+	ListCell   *lc;
+
+	foreach(lc, tp_statement_gathers(stmt))
+	{
+		CustomScan *flush = tp_find_flush_node(((Plan *) lfirst(lc))->lefttree);
+
+		if (flush != NULL)
+			cost -= tp_flush_plan(flush).planned.charge;
+	}
+	return cost;
 }
 
 /*
@@ -161,10 +378,11 @@ tp_note_saving(PlannedStmt *stmt, List *flushed, PLANNER_HOOK_ARGS)
 	PlannedStmt *clean = tp_planner_with_flush_cost(NULL, PLANNER_HOOK_PASS,
 													CHARGE_NOTHING, &charges);
 
-	saving.saving = stmt->planTree->total_cost - clean->planTree->total_cost;
+	saving.saving = cost_without_charges(stmt) - clean->planTree->total_cost;
 	if (clean->parallelModeNeeded && saving.saving > 0)
-		flushed_by(clean, &saving);
-	saving.relids = list_difference_oid(saving.relids, flushed);
+		flushed_by(clean, flushed, &saving);
+	if (saving.relids != NIL)
+		tp_divide_saving(&saving, clean);
 	MemoryContextSwitchTo(old);
 	if (saving.relids != NIL)
 		attach_saving(stmt, &saving);
@@ -240,13 +458,52 @@ existing_tables(List *relids)
 	return result;
 }
 
+/* Share saving out to the accounts of its tables by what is missing in each. */
+static void
+credit_share(const FlushSaving *share, LocalBufStats *stats)
+{
+	List	   *relids = existing_tables(share->relids);
+	Cost		missing = 0;
+	ListCell   *lc;
+
+	/* negative if workers were forced on a plan that loses by them */
+	if (share->saving <= 0)
+		relids = NIL;
+	foreach(lc, relids)
+		missing += tp_flush_cost_of_tables(stats, list_make1_oid(lfirst_oid(lc)),
+										   share->indexes).charge;
+	foreach(lc, relids)
+	{
+		FlushCost	price = tp_flush_cost_of_tables(stats,
+													list_make1_oid(lfirst_oid(lc)),
+													share->indexes);
+		Relation	table;
+
+		if (price.charge <= 0 || isinf(missing))
+			continue;
+		table = tp_relation_open(lfirst_oid(lc));
+		tp_account_add(table, share->saving * (price.charge / missing),
+					   price.cost);
+		RelationClose(table);
+	}
+}
+
+/* Is a flush for saving charged less now than it would save? */
+static bool
+flush_pays(const FlushSaving *saving, LocalBufStats *stats)
+{
+	return tp_flush_cost_of_tables(stats, existing_tables(saving->relids),
+								   saving->indexes).charge < saving->saving;
+}
+
 /*
  * A statement has run that would have cost less if its tables had been clean: add
- * that to their accounts.  It is shared out in proportion to what is missing in
- * each, the price less the account; shares in proportion to the price alone can make
- * the total many times that of the best decisions.  The tables are locked, but for
- * those that the statement itself has dropped.  Has cached plans made anew when a
- * flush has become less expensive than what the statement would save.
+ * that to their accounts.  Each share is shared out in proportion to what is missing
+ * in each, the price less the account; shares in proportion to the price alone can
+ * make the total many times that of the best decisions.  The tables are locked, but
+ * for those that the statement itself has dropped.  Has cached plans made anew when a
+ * flush of some or all of them is less expensive than what the statement would save,
+ * also if that is because others have written their pages.
  */
 void
 tp_credit_saving(const FlushSaving *saving)
@@ -255,38 +512,18 @@ tp_credit_saving(const FlushSaving *saving)
 												  "accounts of temporary tables",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
-	List	   *relids = existing_tables(saving->relids);
 	LocalBufStats *stats = tp_localbuf_stats_for_price();
-	Cost		before = tp_flush_cost_of_tables(stats, relids,
-												 saving->indexes).charge;
-	Cost		missing = 0;
+	bool		pays;
 	ListCell   *lc;
 
-	/* negative if workers were forced on a plan that loses by them */
-	if (saving->saving <= 0)
-		relids = NIL;
-	foreach(lc, relids)
-		missing += tp_flush_cost_of_tables(stats, list_make1_oid(lfirst_oid(lc)),
-										   saving->indexes).charge;
-	foreach(lc, relids)
+	foreach(lc, saving->shares)
+		credit_share(lfirst(lc), stats);
+	pays = flush_pays(saving, stats);
+	foreach(lc, saving->shares)
+		pays |= flush_pays(lfirst(lc), stats);
+	if (pays)
 	{
-		FlushCost	price = tp_flush_cost_of_tables(stats,
-													list_make1_oid(lfirst_oid(lc)),
-													saving->indexes);
-		Relation	table;
-
-		if (price.charge <= 0 || isinf(missing))
-			continue;
-		table = tp_relation_open(lfirst_oid(lc));
-		tp_account_add(table, saving->saving * (price.charge / missing),
-					   price.cost);
-		RelationClose(table);
-	}
-	if (before >= saving->saving &&
-		tp_flush_cost_of_tables(stats, relids, saving->indexes).charge <
-		saving->saving)
-	{
-		foreach(lc, relids)
+		foreach(lc, existing_tables(saving->relids))
 			CallSyscacheCallbacks(PROCOID, replan_hash(lfirst_oid(lc)));
 	}
 	MemoryContextSwitchTo(old);
