@@ -30,6 +30,7 @@ typedef enum FlushCharging
 
 typedef struct FlushCharges
 {
+	FlushCharging charging;
 	LocalBufStats *stats;		/* what the charges are of, or NULL if there
 								 * were none */
 	bool		charged;		/* was a Gather charged with more than 0? */
@@ -58,17 +59,20 @@ typedef struct FlushSaving
 	List	   *indexes;		/* the same of their indexes */
 	List	   *shares;			/* of FlushSaving without shares: its parts by
 								 * the tables that they take to be clean */
+	bool		paid;			/* of a share: was it more than the charge of
+								 * its tables when the plan was made? */
 } FlushSaving;
 
 extern double tp_parallel_divisor(int workers);
 extern Cost tp_cost_alone(Plan *plan, double divisor, PlannedStmt *stmt);
 extern void tp_divide_saving(FlushSaving *saving, PlannedStmt *stmt);
-extern void tp_note_saving(PlannedStmt *stmt, List *flushed,
+extern bool tp_note_saving(PlannedStmt *stmt, List *flushed,
 						   PLANNER_HOOK_ARGS);
 extern bool tp_has_saving(PlannedStmt *stmt);
 extern bool tp_saving_of(PlannedStmt *stmt, FlushSaving *saving);
-extern bool tp_has_scanned(PlanState *root, List *relids);
-extern void tp_credit_saving(const FlushSaving *saving);
+extern void tp_keep_scanned(FlushSaving *saving, PlanState *root);
+extern void tp_credit_saving(const FlushSaving *saving,
+							 PlannedStmt *stmt);
 
 /* plan_walk.c */
 typedef struct PlanContents
@@ -114,7 +118,8 @@ extern bool tp_is_flush_node(Plan *plan);
 extern FlushPlan tp_flush_plan(CustomScan *cscan);
 
 /* plan_placement.c */
-extern List *tp_place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats);
+extern List *tp_place_flush_nodes(PlannedStmt *stmt,
+								  const FlushCharges *charges);
 extern CustomScan *tp_find_flush_node(Plan *top);
 
 #endif							/* PLAN_H */

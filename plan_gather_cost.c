@@ -164,6 +164,7 @@ tp_planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
 	PG_END_TRY();
 	AtEOXact_GUC(true, guc_level);	/* after an error the abort does it */
 
+	charges->charging = charging;
 	charges->stats = call.stats;
 	charges->charged = call.has_charged;
 	return result;

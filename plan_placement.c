@@ -61,6 +61,46 @@ tuple_bound_child(Plan *plan)
 }
 
 /*
+ * Add charge to the costs of gather, if it is in plan, and of what is above it.
+ * Returns whether it is.
+ */
+static bool
+add_charge(Plan *plan, Plan *gather, Cost charge)
+{
+	bool		found = plan == gather;
+	List	   *children;
+	ListCell   *lc;
+
+	if (plan == NULL)
+		return false;
+	children = tp_plan_children(plan);
+	foreach(lc, children)
+		found = found || add_charge(lfirst(lc), gather, charge);
+	list_free(children);
+	if (found)
+	{
+		plan->startup_cost += charge;
+		plan->total_cost += charge;
+	}
+	return found;
+}
+
+/* The same for the plan tree or the subplan of stmt that gather is in. */
+static void
+add_charge_to_statement(PlannedStmt *stmt, Plan *gather, Cost charge)
+{
+	ListCell   *lc;
+
+	if (add_charge(stmt->planTree, gather, charge))
+		return;
+	foreach(lc, stmt->subplans)
+	{
+		if (add_charge(lfirst(lc), gather, charge))
+			return;
+	}
+}
+
+/*
  * Insert a flush node below gather, and add its cost to the nodes between the
  * two.  The cost of gather itself includes it already.
  */
@@ -100,9 +140,9 @@ tp_find_flush_node(Plan *top)
 /*
  * Give a flush node to each Gather of stmt that needs one, numbered after the
  * nodes that set_plan_refs() of setrefs.c has numbered.  Changes the plan in
- * place.  stats are the counts that the planner used, or NULL if it needed
- * none (debug_parallel_query made the plan parallel).  Returns the OIDs
- * of the tables that the plan flushes.
+ * place.  charges are those of the planner, which has needed no counts if
+ * it charged nothing, or if debug_parallel_query made the plan parallel.
+ * Returns the OIDs of the tables that the plan flushes.
  *
  * An unknown node, anywhere in the plan, may read temporary tables or have a
  * Gather below it.  Then all Gathers of the statement run their plans in the
@@ -111,8 +151,9 @@ tp_find_flush_node(Plan *top)
  * state works alone.
  */
 List *
-tp_place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
+tp_place_flush_nodes(PlannedStmt *stmt, const FlushCharges *charges)
 {
+	LocalBufStats *stats = charges->stats;
 	PlanContents all = tp_statement_contents(stmt);
 	List	   *flushed = NIL;
 	int			last_id;
@@ -146,6 +187,8 @@ tp_place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
 		info.planned = tp_flush_cost_of_tables(stats, info.relids, info.indexes);
 		info.pins = tp_plan_pins(gather->lefttree, contents.subplans, stmt);
 		info.user_code = contents.user_code;
+		if (charges->charging == CHARGE_NOTHING)
+			add_charge_to_statement(stmt, gather, info.planned.charge);
 		insert_flush_node(gather, &info, ++last_id);
 		flushed = list_concat_unique_oid(flushed, info.relids);
 	}

@@ -37,6 +37,7 @@
 #define SAVING_LOW		(-1002)
 #define SAVING_TABLE	(-1003)
 #define SAVING_INDEX	(-1004)
+#define SAVING_PAID		(-1005)
 
 static List *
 add_item(List *items, int cacheid, uint32 value)
@@ -75,6 +76,8 @@ attach_saving(PlannedStmt *stmt, const FlushSaving *saving)
 			items = add_item(items, SAVING_TABLE, lfirst_oid(lc));
 		foreach(lc, share->indexes)
 			items = add_item(items, SAVING_INDEX, lfirst_oid(lc));
+		if (share->paid)
+			items = add_item(items, SAVING_PAID, 0);
 		items = add_item(items, SAVING_HIGH, (uint32) (bits >> 32));
 		items = add_item(items, SAVING_LOW, (uint32) bits);
 	}
@@ -128,6 +131,9 @@ tp_saving_of(PlannedStmt *stmt, FlushSaving *saving)
 				break;
 			case SAVING_INDEX:
 				share->indexes = lappend_oid(share->indexes, item->hashValue);
+				break;
+			case SAVING_PAID:
+				share->paid = true;
 				break;
 			case SAVING_HIGH:
 				bits = (uint64) item->hashValue << 32;
@@ -359,14 +365,69 @@ cost_without_charges(PlannedStmt *stmt)
 	return cost;
 }
 
+/* Those of tables relids that are still there. */
+static List *
+existing_tables(List *relids)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, relids)
+	{
+		if (tp_is_session_temp_table(lfirst_oid(lc)))
+			result = lappend_oid(result, lfirst_oid(lc));
+	}
+	return result;
+}
+
+/*
+ * Is a flush for saving, or for a share of one, charged less now than it would save,
+ * by more than margin?
+ */
+static bool
+flush_pays(const FlushSaving *saving, Cost margin, LocalBufStats *stats)
+{
+	return tp_flush_cost_of_tables(stats, existing_tables(saving->relids),
+								   saving->indexes).charge + margin < saving->saving;
+}
+
+/*
+ * Least difference in cost by which a plan is better than stmt; add_path() of
+ * pathnode.c may choose between those that are closer by other criteria.
+ */
+static Cost
+margin_of(PlannedStmt *stmt)
+{
+	return 0.01 * stmt->planTree->total_cost;
+}
+
+/* Note which shares of saving would pay for a flush of their own tables. */
+static void
+note_paid(FlushSaving *saving, LocalBufStats *stats)
+{
+	ListCell   *lc;
+
+	foreach(lc, saving->shares)
+	{
+		FlushSaving *share = lfirst(lc);
+
+		share->paid = flush_pays(share, 0, stats);
+	}
+}
+
 /*
  * Plan the statement of stmt, whose Gathers have been charged, as if its tables
- * were clean, and put what that would save into stmt; flushed are the tables that
- * stmt flushes itself.  parse is a copy that has not been planned yet; stmt is in
- * the current memory context, in which nothing else is left.  Runs core's planner
- * rather than another module's, which might count the statement twice.
+ * were clean.  flushed are the tables that stmt flushes itself.  parse is a copy that
+ * has not been planned yet.  Runs core's planner rather than another module's, which
+ * might count the statement twice.
+ *
+ * Returns true if the plan for clean tables is better even with the price of its own
+ * flush: what Gathers were charged with was too much.  The charge of a Gather path
+ * includes tables that only the leader reads in the end, and those of the whole query
+ * level in a genetic join search.  Otherwise, puts what that plan would save into
+ * stmt, which is in the current memory context, in which nothing else is left.
  */
-void
+bool
 tp_note_saving(PlannedStmt *stmt, List *flushed, PLANNER_HOOK_ARGS)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
@@ -374,6 +435,7 @@ tp_note_saving(PlannedStmt *stmt, List *flushed, PLANNER_HOOK_ARGS)
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
 	FlushSaving saving = {0};
+	bool		pays = false;
 	FlushCharges charges;
 	PlannedStmt *clean = tp_planner_with_flush_cost(NULL, PLANNER_HOOK_PASS,
 													CHARGE_NOTHING, &charges);
@@ -382,11 +444,18 @@ tp_note_saving(PlannedStmt *stmt, List *flushed, PLANNER_HOOK_ARGS)
 	if (clean->parallelModeNeeded && saving.saving > 0)
 		flushed_by(clean, flushed, &saving);
 	if (saving.relids != NIL)
+	{
+		LocalBufStats *stats = tp_localbuf_stats_for_price();
+
+		pays = flush_pays(&saving, margin_of(stmt), stats);
 		tp_divide_saving(&saving, clean);
+		note_paid(&saving, stats);
+	}
 	MemoryContextSwitchTo(old);
-	if (saving.relids != NIL)
+	if (saving.relids != NIL && !pays)
 		attach_saving(stmt, &saving);
 	MemoryContextDelete(context);
+	return pays;
 }
 
 /* Has the scan that ps is, if it is one, been started? */
@@ -428,34 +497,23 @@ collect_scanned(PlanState *ps, List **relids)
 }
 
 /*
- * Has the plan of root, which has run, begun to scan all tables relids?  What it
- * has not read, workers would not have read faster.
+ * Leave in saving the shares for tables that the plan of root, which has run, has begun
+ * to scan.  What it has not read, workers would not have read faster.
  */
-bool
-tp_has_scanned(PlanState *root, List *relids)
+void
+tp_keep_scanned(FlushSaving *saving, PlanState *root)
 {
 	List	   *scanned = NIL;
-	bool		result;
-
-	(void) collect_scanned(root, &scanned);
-	result = list_difference_oid(relids, scanned) == NIL;
-	list_free(scanned);
-	return result;
-}
-
-/* Those of tables relids that are still there. */
-static List *
-existing_tables(List *relids)
-{
-	List	   *result = NIL;
 	ListCell   *lc;
 
-	foreach(lc, relids)
+	(void) collect_scanned(root, &scanned);
+	foreach(lc, saving->shares)
 	{
-		if (tp_is_session_temp_table(lfirst_oid(lc)))
-			result = lappend_oid(result, lfirst_oid(lc));
+		FlushSaving *share = lfirst(lc);
+
+		if (list_difference_oid(share->relids, scanned) != NIL)
+			saving->shares = foreach_delete_current(saving->shares, lc);
 	}
-	return result;
 }
 
 /* Share saving out to the accounts of its tables by what is missing in each. */
@@ -488,25 +546,21 @@ credit_share(const FlushSaving *share, LocalBufStats *stats)
 	}
 }
 
-/* Is a flush for saving charged less now than it would save? */
-static bool
-flush_pays(const FlushSaving *saving, LocalBufStats *stats)
-{
-	return tp_flush_cost_of_tables(stats, existing_tables(saving->relids),
-								   saving->indexes).charge < saving->saving;
-}
-
 /*
- * A statement has run that would have cost less if its tables had been clean: add
- * that to their accounts.  Each share is shared out in proportion to what is missing
- * in each, the price less the account; shares in proportion to the price alone can
- * make the total many times that of the best decisions.  The tables are locked, but
- * for those that the statement itself has dropped.  Has cached plans made anew when a
- * flush of some or all of them is less expensive than what the statement would save,
- * also if that is because others have written their pages.
+ * stmt has run, and would have cost less if its tables had been clean: add saving to
+ * their accounts.  Each share is shared out in proportion to what is missing in each,
+ * the price less the account; shares in proportion to the price alone can make the
+ * total many times that of the best decisions.  The tables are locked, but for those
+ * that the statement itself has dropped.
+ *
+ * Has cached plans made anew when a flush has become worth it, also if that is because
+ * others have written pages: that of all tables, after which tp_note_saving() has the
+ * plan flush them, or that of a share, which may lead to a plan that reads some tables
+ * with workers.  It need not, so a share that has paid when the plan was made is no
+ * reason to plan again.
  */
 void
-tp_credit_saving(const FlushSaving *saving)
+tp_credit_saving(const FlushSaving *saving, PlannedStmt *stmt)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "accounts of temporary tables",
@@ -518,9 +572,13 @@ tp_credit_saving(const FlushSaving *saving)
 
 	foreach(lc, saving->shares)
 		credit_share(lfirst(lc), stats);
-	pays = flush_pays(saving, stats);
+	pays = flush_pays(saving, margin_of(stmt), stats);
 	foreach(lc, saving->shares)
-		pays |= flush_pays(lfirst(lc), stats);
+	{
+		FlushSaving *share = lfirst(lc);
+
+		pays |= !share->paid && flush_pays(share, 0, stats);
+	}
 	if (pays)
 	{
 		foreach(lc, existing_tables(saving->relids))

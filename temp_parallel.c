@@ -58,10 +58,25 @@ void		_PG_init(void);
  * ----------
  */
 
+/* Plan a statement, and place its flush nodes, for tables *flushed. */
+static PlannedStmt *
+plan_and_place(FlushCharging charging, FlushCharges *charges, List **flushed,
+			   PLANNER_HOOK_ARGS)
+{
+	PlannedStmt *stmt = tp_planner_with_flush_cost(prev_planner,
+												   PLANNER_HOOK_PASS,
+												   charging, charges);
+
+	*flushed = stmt->parallelModeNeeded ?
+		tp_place_flush_nodes(stmt, charges) : NIL;
+	return stmt;
+}
+
 /*
- * Plan a statement, with charges if workers may read temporary tables.  For
- * that it has to meet those conditions of standard_planner() of planner.c for
- * parallel mode that are cheap to test.
+ * Plan a statement whose workers may read temporary tables.  If a charge decided
+ * that some are not read by workers, the statement is planned again without it, to
+ * learn what they would save, and a third time if that turns out to be the better
+ * plan.  The planner scribbles on a Query, so each call but the last gets a copy.
  */
 static PlannedStmt *
 plan_with_workers(PLANNER_HOOK_ARGS)
@@ -69,22 +84,31 @@ plan_with_workers(PLANNER_HOOK_ARGS)
 	Query	   *copy = tp_flush_investment && tp_may_read_temp_table(parse) ?
 		copyObject(parse) : NULL;
 	FlushCharges charges;
-	PlannedStmt *stmt = tp_planner_with_flush_cost(prev_planner,
-												   PLANNER_HOOK_PASS,
-												   CHARGE_FLUSH, &charges);
-	List	   *flushed = stmt->parallelModeNeeded ?
-		tp_place_flush_nodes(stmt, charges.stats) : NIL;
+	List	   *flushed;
+	PlannedStmt *stmt = plan_and_place(CHARGE_FLUSH, &charges, &flushed,
+									   PLANNER_HOOK_PASS);
 
-	if (copy != NULL && charges.charged && tp_reads_others(stmt, flushed))
+	if (copy == NULL || !charges.charged || !tp_reads_others(stmt, flushed))
+		return stmt;
+
+	parse = copyObject(copy);
+	if (tp_note_saving(stmt, flushed, PLANNER_HOOK_PASS))
 	{
-#ifndef EXPLAIN_HAS_PER_PLAN_HOOK
-		if (parse == explained_query)
-			explained_stmt = stmt;
-#endif
 		parse = copy;
-		tp_note_saving(stmt, flushed, PLANNER_HOOK_PASS);
+		stmt = plan_and_place(CHARGE_NOTHING, &charges, &flushed,
+							  PLANNER_HOOK_PASS);
 	}
 	return stmt;
+}
+
+/* stmt, the plan of parse, may be the one that is being explained. */
+static void
+note_explained(Query *parse, PlannedStmt *stmt)
+{
+#ifndef EXPLAIN_HAS_PER_PLAN_HOOK
+	if (parse == explained_query)
+		explained_stmt = stmt;
+#endif
 }
 
 static PlannedStmt *
@@ -108,7 +132,12 @@ run_planner(PLANNER_HOOK_ARGS)
 		!IsParallelWorker();
 
 	if (consider_temp)
-		return plan_with_workers(PLANNER_HOOK_PASS);
+	{
+		PlannedStmt *stmt = plan_with_workers(PLANNER_HOOK_PASS);
+
+		note_explained(parse, stmt);
+		return stmt;
+	}
 	/* a nested planner call must not inherit the outer call's charge */
 	if (tp_planning_temp_tables())
 		return tp_planner_with_flush_cost(prev_planner, PLANNER_HOOK_PASS,
@@ -248,10 +277,11 @@ credit_statement(QueryDesc *queryDesc)
 	FlushSaving saving;
 
 	(void) tp_saving_of(queryDesc->plannedstmt, &saving);
-	if (tp_has_scanned(queryDesc->planstate, saving.relids))
+	tp_keep_scanned(&saving, queryDesc->planstate);
+	if (saving.shares != NIL)
 	{
 		tp_session_stats.serial_by_flush++;
-		tp_credit_saving(&saving);
+		tp_credit_saving(&saving, queryDesc->plannedstmt);
 	}
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
