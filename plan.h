@@ -67,7 +67,7 @@ extern double tp_parallel_divisor(int workers);
 extern Cost tp_cost_alone(Plan *plan, double divisor, PlannedStmt *stmt);
 extern void tp_divide_saving(FlushSaving *saving, PlannedStmt *stmt);
 extern bool tp_note_saving(PlannedStmt *stmt, List *flushed,
-						   PLANNER_HOOK_ARGS);
+						   LocalBufStats *stats, PLANNER_HOOK_ARGS);
 extern bool tp_has_saving(PlannedStmt *stmt);
 extern bool tp_saving_of(PlannedStmt *stmt, FlushSaving *saving);
 extern void tp_keep_scanned(FlushSaving *saving, PlanState *root);

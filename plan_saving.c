@@ -316,18 +316,16 @@ tp_divide_saving(FlushSaving *saving, PlannedStmt *stmt)
 }
 
 /*
- * The temporary tables, and their indexes, that the Gathers of stmt would flush, as
- * they have dirty pages, except those in flushed.
+ * Put into saving the temporary tables, and their indexes, that the Gathers of stmt
+ * would flush, as they have dirty pages, except those in flushed.
  */
 static void
-flushed_by(PlannedStmt *stmt, List *flushed, FlushSaving *saving)
+flushed_by(PlannedStmt *stmt, List *flushed, LocalBufStats *stats,
+		   FlushSaving *saving)
 {
-	LocalBufStats *stats = tp_localbuf_stats_for_price();
 	ListCell   *gather_lc;
 	ListCell   *lc;
 
-	if (tp_statement_contents(stmt).unknown)
-		return;
 	foreach(gather_lc, tp_statement_gathers(stmt))
 	{
 		Plan	   *gather = lfirst(gather_lc);
@@ -417,8 +415,8 @@ note_paid(FlushSaving *saving, LocalBufStats *stats)
 
 /*
  * Plan the statement of stmt, whose Gathers have been charged, as if its tables
- * were clean.  flushed are the tables that stmt flushes itself.  parse is a copy that
- * has not been planned yet.  Runs core's planner rather than another module's, which
+ * were clean.  flushed are the tables that stmt flushes itself, stats the counts that
+ * its charges are of.  parse is a copy that has not been planned yet.  Runs core's planner rather than another module's, which
  * might count the statement twice.
  *
  * Returns true if the plan for clean tables is better even with the price of its own
@@ -428,26 +426,29 @@ note_paid(FlushSaving *saving, LocalBufStats *stats)
  * stmt, which is in the current memory context, in which nothing else is left.
  */
 bool
-tp_note_saving(PlannedStmt *stmt, List *flushed, PLANNER_HOOK_ARGS)
+tp_note_saving(PlannedStmt *stmt, List *flushed, LocalBufStats *stats,
+			   PLANNER_HOOK_ARGS)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "plan for clean temporary tables",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
 	FlushSaving saving = {0};
-	bool		pays = false;
+	bool		pays;
 	FlushCharges charges;
 	PlannedStmt *clean = tp_planner_with_flush_cost(NULL, PLANNER_HOOK_PASS,
 													CHARGE_NOTHING, &charges);
 
-	saving.saving = cost_without_charges(stmt) - clean->planTree->total_cost;
-	if (clean->parallelModeNeeded && saving.saving > 0)
-		flushed_by(clean, flushed, &saving);
+	if (clean->parallelModeNeeded && !tp_statement_contents(clean).unknown)
+	{
+		saving.saving = cost_without_charges(stmt) - clean->planTree->total_cost;
+		flushed_by(clean, flushed, stats, &saving);
+	}
+	pays = flush_pays(&saving, margin_of(stmt), stats);
+	if (saving.saving <= 0)
+		saving.relids = NIL;
 	if (saving.relids != NIL)
 	{
-		LocalBufStats *stats = tp_localbuf_stats_for_price();
-
-		pays = flush_pays(&saving, margin_of(stmt), stats);
 		tp_divide_saving(&saving, clean);
 		note_paid(&saving, stats);
 	}

@@ -92,7 +92,7 @@ plan_with_workers(PLANNER_HOOK_ARGS)
 		return stmt;
 
 	parse = copyObject(copy);
-	if (tp_note_saving(stmt, flushed, PLANNER_HOOK_PASS))
+	if (tp_note_saving(stmt, flushed, charges.stats, PLANNER_HOOK_PASS))
 	{
 		parse = copy;
 		stmt = plan_and_place(CHARGE_NOTHING, &charges, &flushed,
