@@ -32,8 +32,8 @@
 
 #include "plan.h"
 
-/* cacheIds of the items that hold a FlushSaving, in this order */
-#define SAVING_HIGH		(-1001)	/* halves of the saving */
+/* cacheIds of the items that hold a share of a FlushSaving, of which LOW is last */
+#define SAVING_HIGH		(-1001) /* halves of the saving */
 #define SAVING_LOW		(-1002)
 #define SAVING_TABLE	(-1003)
 #define SAVING_INDEX	(-1004)
@@ -207,7 +207,9 @@ own_cost(Plan *plan, PlannedStmt *stmt, Cost *whole, Cost *divided)
 	{
 		*divided = plan->total_cost - *whole;
 		foreach(lc, children)
+		{
 			*divided -= ((Plan *) lfirst(lc))->total_cost;
+		}
 		*divided = Max(*divided, 0);
 	}
 	list_free(children);
