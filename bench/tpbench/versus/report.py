@@ -5,16 +5,8 @@ from dataclasses import asdict, fields
 from statistics import geometric_mean, median
 
 from ..common.measure import Run, median_ms, plans, ratios, same_answers, select
+from ..common.report import rule, spread
 from . import job
-
-
-def rule(text):
-    print("-" * len(text))
-
-
-def spread(values):
-    """Median, lowest and highest."""
-    return f"{median(values):6.2f} [{min(values):.2f}, {max(values):.2f}]"
 
 
 def versus(runs, names, title, phase):
