@@ -60,6 +60,11 @@ def is_parallel(plan):
     return any("Gather" in line for line in plan)
 
 
+def counters(conn):
+    """Pages flushed, and workers launched over temporary tables, in this session."""
+    return conn.execute("SELECT pages_flushed, workers_launched FROM temp_parallel_stats()").fetchone()
+
+
 def select(runs, workload, phase, arm):
     return [r for r in runs if (r.workload, r.phase, r.arm) == (workload, phase, arm)]
 

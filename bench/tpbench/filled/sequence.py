@@ -99,11 +99,6 @@ def fill(conn, arm, workload, rows, analyze):
     return (time.perf_counter() - start) * 1000
 
 
-def counters(conn):
-    """Pages flushed and workers launched over temporary tables, in this session."""
-    return conn.execute("SELECT pages_flushed, workers_launched FROM temp_parallel_stats()").fetchone()
-
-
 def kind(flushed, launched):
     return "flush" if flushed else "parallel" if launched else "serial"
 
@@ -112,13 +107,13 @@ def statements(conn, arm, sql, queries):
     result = []
     parallel = arm == UNLOGGED and measure.is_parallel(measure.explain(conn, arm, sql))
     for _ in range(queries):
-        before = counters(conn)
+        before = measure.counters(conn)
         with conn.cursor() as cur:
             start = time.perf_counter()
             cur.execute(sql)
             ms = (time.perf_counter() - start) * 1000
             digest = measure.digest(cur.pgresult)
-        flushed, launched = (now - then for now, then in zip(counters(conn), before))
+        flushed, launched = (now - then for now, then in zip(measure.counters(conn), before))
         result.append(Query(ms, kind(flushed, launched or parallel), flushed, digest))
     return result
 
@@ -126,7 +121,7 @@ def statements(conn, arm, sql, queries):
 def loop(conn, arm, queries):
     conn.execute(LOOP)
     parallel = arm == UNLOGGED and measure.is_parallel(measure.explain(conn, arm, ONE_TABLE))
-    before = counters(conn)
+    before = measure.counters(conn)
     result, answer = [], []
     for *values, ms, flushed, launched in conn.execute(f"SELECT * FROM pg_temp.reports({queries})"):
         if ms is None:

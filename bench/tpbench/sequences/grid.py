@@ -1,0 +1,56 @@
+"""The sequences, and the state of the local buffers during them."""
+
+from dataclasses import dataclass
+from itertools import product
+
+from ..choice import grid
+from ..common.session import value
+
+
+@dataclass(frozen=True)
+class Sequence:
+    point: grid.Point       # of the queries; its fraction of dirty pages is that at the start
+    queries: int
+    parts: int
+    again: float            # fraction of the pages that is dirtied between parts
+
+    @property
+    def starts(self):
+        """Of each part, the number of its first query."""
+        return [self.queries * part // self.parts for part in range(self.parts)]
+
+    @property
+    def name(self):
+        return self.point.name + (f", {self.again:g} again in {self.parts} parts"
+                                  if self.parts > 1 else "")
+
+
+def prepare(conn, sequence):
+    """The pages of the sequence's start. That no account is left, as all is flushed."""
+    grid.make_dirty(conn, sequence.point.dirty)
+    if sequence.point.kind == "join" and sequence.point.dirty:
+        conn.execute("SELECT pg_temp_buffers_dirty('side')")
+
+
+def dirty_again(conn, sequence):
+    """Dirty the first pages of the main table, as an update does. It would move the rows,
+    and each run would find another table; a lock leaves them where they are."""
+    pages = round(grid.pages(conn) * sequence.again)
+    conn.execute(f"SELECT count(*) FROM (SELECT FROM main WHERE ctid < '({pages},0)' FOR UPDATE) m")
+
+
+def sequences(conn, args):
+    """All sequences, grouped by table; and the tables that do not fit into the pool."""
+    pool = value(conn, "SELECT setting::int FROM pg_settings WHERE name = 'temp_buffers'")
+    result, too_large = [], []
+    for rows, width in product(args.rows, args.widths):
+        table = grid.Table(rows, width, 1)
+        side = grid.Table(rows, "narrow", 1)
+        if table.estimated_pages() + side.estimated_pages() > grid.POOL_PART * pool:
+            too_large.append(table)
+            continue
+        result += [Sequence(grid.Point(table, kind, selectivity, dirty), max(args.queries), parts,
+                            args.again)
+                   for kind, selectivity, dirty, parts in product(
+                       args.kinds, args.selectivities, args.dirty, args.parts)]
+    return result, too_large
