@@ -25,7 +25,7 @@ SELECT region, count(*), sum(amount), avg(quantity) FROM sales
 """
 TWO_TABLES = """
 SELECT s.region, count(*), sum(s.amount), sum(o.amount) FROM sales s JOIN orders o USING (id)
- WHERE s.day BETWEEN 100 AND 299 GROUP BY s.region
+ WHERE s.day BETWEEN 100 AND 199 AND o.day BETWEEN 100 AND 199 GROUP BY s.region
 """
 
 # Rows of the report, and after each report one with its time, and the pages flushed and
