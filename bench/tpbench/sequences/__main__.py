@@ -18,7 +18,7 @@ from . import grid, policy, report
 
 def arguments():
     parser = argparse.ArgumentParser(prog="bench/planner_sequences")
-    parser.add_argument("--rows", type=listed(int), default=[100_000, 600_000])
+    parser.add_argument("--rows", type=listed(int), default=[200_000, 400_000])
     parser.add_argument("--widths", type=listed(str), default=["medium", "wide"])
     parser.add_argument("--dirty", type=listed(float), default=[0.25, 1])
     parser.add_argument("--kinds", type=listed(str), default=list(KINDS))
@@ -28,6 +28,7 @@ def arguments():
     parser.add_argument("--again", type=float, default=0.25)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--every-query", action="store_true")
+    parser.add_argument("--calibrated", type=listed(float))
     parser.add_argument("--csv")
     parser.add_argument("--plot")
     args = parser.parse_args()
@@ -37,9 +38,9 @@ def arguments():
             parser.error(f"no such {name}: {', '.join(sorted(unknown))}")
     if min(args.rows) < 10 or args.rounds < 1 or min(args.queries + args.parts) < 1 \
             or max(args.parts) > max(args.queries) \
-            or not all(0 <= part <= 1 for part in args.dirty + args.selectivities + [args.again]):
+            or len(args.calibrated or (0, 0)) != 2 or not all(0 <= part <= 1 for part in args.dirty + args.selectivities + [args.again]):
         parser.error("rows must be at least 10, rounds, queries and parts at least 1, parts at most"
-                     " queries, fractions between 0 and 1")
+                     " queries, fractions between 0 and 1, calibrated two numbers")
     return args
 
 
@@ -59,6 +60,12 @@ def run(conn, sequence, arms, digests):
         parallel.append(after[1] > before[1])
         before = after
     return policy.Run(ms, flushed, parallel)
+
+
+def weight(sequence):
+    """In proportion to the time that the sequence takes, roughly."""
+    table = sequence.point.table
+    return (table.rows + 30 * table.estimated_pages()) * (3 if sequence.point.kind == "join" else 1)
 
 
 class Bench:
@@ -98,8 +105,7 @@ class Bench:
 
     def run(self, sequences):
         """The Outcomes of the sequences, which are grouped by table."""
-        weights = [s.point.table.estimated_pages() * len(self.policies(s)) for s in sequences]
-        left = TimeLeft(sum(weights) * self.args.rounds)
+        left = TimeLeft(sum(weight(s) * len(self.policies(s)) for s in sequences) * self.args.rounds)
         outcomes = []
         for n, sequence in enumerate(sequences):
             table = sequence.point.table
@@ -111,7 +117,7 @@ class Bench:
             self.loads.append(load_average())
 
             def each():
-                left.advance(table.estimated_pages())
+                left.advance(weight(sequence))
                 self.progress.step(f"{sequence.name}, {left}")
 
             outcomes.append(self.measure(sequence, each))
@@ -133,7 +139,7 @@ def main():
     apply(conn, {"client_min_messages": "warning"})
     server = server_settings(conn)
     progress.say(machine())
-    costs = {"default": default_costs(conn), "calibrated": calibrate(conn, progress)}
+    costs = {"default": default_costs(conn), "calibrated": args.calibrated or calibrate(conn, progress)}
     for name, (write, scan) in costs.items():
         progress.say(f"{name}: write_temp_page_cost = {write:g}, buffer_scan_cost = {scan:g}")
     sequences, too_large = grid.sequences(conn, args)

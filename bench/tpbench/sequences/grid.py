@@ -6,6 +6,8 @@ from itertools import product
 from ..choice import grid
 from ..common.session import value
 
+SIDE_PART = 2       # the joined table has 1 / SIDE_PART of the rows
+
 
 @dataclass(frozen=True)
 class Sequence:
@@ -44,8 +46,8 @@ def sequences(conn, args):
     pool = value(conn, "SELECT setting::int FROM pg_settings WHERE name = 'temp_buffers'")
     result, too_large = [], []
     for rows, width in product(args.rows, args.widths):
-        table = grid.Table(rows, width, 1)
-        side = grid.Table(rows, "narrow", 1)
+        table = grid.Table(rows, width, SIDE_PART)
+        side = grid.Table(rows // SIDE_PART, "narrow")
         if table.estimated_pages() + side.estimated_pages() > grid.POOL_PART * pool:
             too_large.append(table)
             continue
