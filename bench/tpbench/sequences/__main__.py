@@ -51,7 +51,7 @@ def run(conn, sequence, arms, digests):
     before = measure.counters(conn)
     for n, arm in enumerate(arms):
         if n in sequence.starts[1:]:
-            grid.dirty_again(conn, sequence)
+            grid.dirty_first(conn, sequence.again)
         done = measure.run(conn, arm, sequence.point.sql, sequence.name, "sequence", n)
         after = measure.counters(conn)
         digests.add(done.digest)
@@ -68,9 +68,18 @@ def weight(sequence):
     return (table.rows + 30 * table.estimated_pages()) * (3 if sequence.point.kind == "join" else 1)
 
 
+def session():
+    conn = connect(SETTINGS)
+    apply(conn, {"client_min_messages": "warning"})
+    return conn
+
+
 class Bench:
-    def __init__(self, conn, args, server, costs, progress):
-        self.conn, self.args, self.server, self.progress = conn, args, server, progress
+    """Measures sequences, with a session for each table: the buffers that others have used
+    would count for its flushes as well."""
+
+    def __init__(self, args, server, costs, progress):
+        self.args, self.server, self.progress = args, server, progress
         self.deciding = [policy.deciding(server, *item) for item in costs.items()]
         self.deciding.append(policy.deciding(server, "without accounts", costs["default"], "off"))
         self.names = [arm.name for arm in self.deciding] + policy.FORCED_NAMES
@@ -87,9 +96,9 @@ class Bench:
                        for query in range(1, sequence.queries)}
         return result
 
-    def measure(self, sequence, each):
+    def measure(self, conn, sequence, each):
         """All runs, after one that does not count."""
-        conn, digests = self.conn, set()
+        digests = set()
         policies = self.policies(sequence)
         runs = {name: [] for name in policies}
         run(conn, sequence, policies[(False,) * sequence.parts], digests)
@@ -112,16 +121,18 @@ class Bench:
             if n == 0 or sequences[n - 1].point.table != table:
                 self.progress.step(f"filling {table.name}, {left}")
                 self.others.append(busy())
-                use(self.conn, self.deciding[0])
-                table.create(self.conn)
+                conn = session()
+                use(conn, self.deciding[0])
+                table.create(conn)
             self.loads.append(load_average())
 
             def each():
                 left.advance(weight(sequence))
                 self.progress.step(f"{sequence.name}, {left}")
 
-            outcomes.append(self.measure(sequence, each))
+            outcomes.append(self.measure(conn, sequence, each))
             if n + 1 == len(sequences) or sequences[n + 1].point.table != table:
+                conn.close()
                 self.progress.say(f"{table.name} done, {n + 1} of {len(sequences)} sequences, {left}")
                 if self.args.csv:
                     report.write_csv(outcomes, self.args.queries, self.names, self.args.csv)
@@ -135,8 +146,7 @@ def main():
         if path:
             open(path, "a").close()
 
-    conn = connect(SETTINGS)
-    apply(conn, {"client_min_messages": "warning"})
+    conn = session()
     server = server_settings(conn)
     progress.say(machine())
     costs = {"default": default_costs(conn), "calibrated": args.calibrated or calibrate(conn, progress)}
@@ -148,7 +158,7 @@ def main():
     if not sequences:
         sys.exit("nothing fits into temp_buffers")
     progress.say(f"{len(sequences)} sequences, {args.rounds} rounds; {line()}")
-    bench = Bench(conn, args, server, costs, progress)
+    bench = Bench(args, server, costs, progress)
     outcomes = bench.run(sequences)
 
     title = f"{value(conn, 'SELECT version()').split(' on ')[0]}; {machine()}; {line()}"

@@ -28,16 +28,23 @@ class Sequence:
 
 
 def prepare(conn, sequence):
-    """The pages of the sequence's start. That no account is left, as all is flushed."""
-    grid.make_dirty(conn, sequence.point.dirty)
-    if sequence.point.kind == "join" and sequence.point.dirty:
+    """Read all pages into the pool, and dirty those that are dirty at the start. No account
+    is left, as all is flushed before. Nothing is evicted: buffers would be allocated for what
+    is read again, and the flush looks at all of them."""
+    conn.execute("SELECT pg_flush_local_buffers(), pg_read_temp_relation('main'),"
+                 " pg_read_temp_relation('side')")
+    if sequence.point.dirty == 1:
+        conn.execute("SELECT pg_temp_buffers_dirty('main')")
+    else:
+        dirty_first(conn, sequence.point.dirty)
+    if sequence.point.kind == "join" and sequence.point.dirty > 0:
         conn.execute("SELECT pg_temp_buffers_dirty('side')")
 
 
-def dirty_again(conn, sequence):
+def dirty_first(conn, part):
     """Dirty the first pages of the main table, as an update does. It would move the rows,
     and each run would find another table; a lock leaves them where they are."""
-    pages = round(grid.pages(conn) * sequence.again)
+    pages = round(grid.pages(conn) * part)
     conn.execute(f"SELECT count(*) FROM (SELECT FROM main WHERE ctid < '({pages},0)' FOR UPDATE) m")
 
 
