@@ -18,11 +18,11 @@ from . import grid, policy, report
 
 def arguments():
     parser = argparse.ArgumentParser(prog="bench/planner_sequences")
-    parser.add_argument("--rows", type=listed(int), default=[200_000, 400_000])
+    parser.add_argument("--rows", type=listed(int), default=[250_000, 500_000])
     parser.add_argument("--widths", type=listed(str), default=["medium", "wide"])
     parser.add_argument("--dirty", type=listed(float), default=[0.25, 1])
     parser.add_argument("--kinds", type=listed(str), default=list(KINDS))
-    parser.add_argument("--selectivities", type=listed(float), default=[0.2])
+    parser.add_argument("--selectivities", type=listed(float), default=[0.5])
     parser.add_argument("--queries", type=listed(int), default=[1, 3, 10])
     parser.add_argument("--parts", type=listed(int), default=[1, 2])
     parser.add_argument("--again", type=float, default=0.25)
