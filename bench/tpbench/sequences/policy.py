@@ -1,9 +1,9 @@
 """Who decides about flushes, and what would have been best.
 
 A policy is an Arm for each query. Forced policies flush at the first query of some parts:
-there, a flush costs nothing by the planner's settings, and elsewhere so much that
-nothing is flushed. Whatever is dirtied later than the start of a part, there is no
-better place for a flush: later in the part, it costs the same and fewer queries gain.
+there, the planner's settings make a flush cost nothing, and elsewhere so much that
+nothing is flushed. Nothing is dirtied within a part, so a flush at a later query of it
+would cost the same, and fewer queries would gain.
 """
 
 from dataclasses import dataclass
