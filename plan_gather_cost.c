@@ -60,7 +60,7 @@ typedef struct PlannerCall
 {
 	struct PlannerCall *outer;
 	FlushCharging charging;
-	bool		has_charged;	/* has a Gather been charged? */
+	bool		has_charged;	/* has a Gather been charged with a flush? */
 	double		before;			/* parallel_setup_cost to restore */
 	bool		saved;			/* will the server restore it, too? */
 	double		setup_cost;		/* parallel_setup_cost without a charge */
@@ -109,18 +109,19 @@ setup_cost_without_charge(void)
 }
 
 /*
- * Add cost to every Gather path that is made from now on, in place of the last
- * charge.
+ * Add the cost of a flush, and of having few processors, to every Gather path that
+ * is made from now on, in place of the last charge.
  */
 static void
-set_charge(Cost cost)
+set_charge(Cost flush, Cost processors)
 {
 	Cost		setup_cost = setup_cost_without_charge();
+	Cost		charge = flush + processors;
 
-	if (cost > 0 && !current->saved)
+	if (charge > 0 && !current->saved)
 		save_setup_cost();
-	current->has_charged |= cost > 0;
-	current->charged = setup_cost + cost;
+	current->has_charged |= flush > 0;
+	current->charged = setup_cost + charge;
 	parallel_setup_cost = current->charged;
 }
 
@@ -579,12 +580,19 @@ flush_cost(List *relids, List *indexes)
 void
 tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
 {
-	Cost		cost = 0;
+	Cost		flush = 0;
+	Cost		processors = 0;
 
 	if (rel->partial_pathlist != NIL && gather_may_win(root, rel))
-		cost = flush_cost(tables_of_rel(root, rel, NIL),
-						  indexes_of_path(linitial(rel->partial_pathlist), NIL));
-	set_charge(cost);
+	{
+		Path	   *path = linitial(rel->partial_pathlist);
+		List	   *relids = tables_of_rel(root, rel, NIL);
+
+		flush = flush_cost(relids, indexes_of_path(path, NIL));
+		if (relids != NIL)
+			processors = tp_cost_of_few_processors(path);
+	}
+	set_charge(flush, processors);
 }
 
 /*
@@ -604,12 +612,12 @@ tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final)
 		return;
 	if (!setop_gather_may_win(root, final))
 	{
-		set_charge(0);
+		set_charge(0, 0);
 		return;
 	}
 	relids = tables_of_level(parent, relids);
 	relids = tables_of_level(root, relids);
-	set_charge(flush_cost(relids, NIL));
+	set_charge(flush_cost(relids, NIL), 0);
 }
 
 /* Would make_rel_from_joinlist() of allpaths.c call geqo()? */
@@ -655,7 +663,8 @@ tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 
 	if (next != NULL || genetic_join_search(levels_needed) || !parallel)
 	{
-		set_charge(parallel ? flush_cost(tables_of_level(root, NIL), NIL) : 0);
+		set_charge(parallel ?
+				   flush_cost(tables_of_level(root, NIL), NIL) : 0, 0);
 		rel = tp_next_join_search(next, root, levels_needed, initial_rels);
 	}
 	else
