@@ -80,6 +80,16 @@ subplan_startup(List *expressions)
 	return cost;
 }
 
+/*
+ * The cost of filling a hash table that is not shared, as
+ * initial_cost_hashjoin() of costsize.c has it, without temporary files.
+ */
+static Cost
+hash_build_cost(List *clauses, double rows)
+{
+	return (cpu_operator_cost * list_length(clauses) + cpu_tuple_cost) * rows;
+}
+
 /* The number of leading children of an Append that one process runs alone. */
 static int
 children_run_once(Plan *plan)
@@ -103,8 +113,15 @@ repeated_of_plan(Plan *plan)
 
 		if (foreach_current_index(lc) < once)
 			continue;
-		cost += tp_is_repeated(plan, child) ? child->total_cost :
-			repeated_of_plan(child);
+		if (!tp_is_repeated(plan, child))
+			cost += repeated_of_plan(child);
+		else
+		{
+			cost += child->total_cost;
+			if (IsA(plan, HashJoin))
+				cost += hash_build_cost(((HashJoin *) plan)->hashclauses,
+										child->plan_rows);
+		}
 	}
 	list_free(children);
 	return cost;
@@ -125,6 +142,23 @@ repeated_of_paths(List *paths, int once)
 	return cost;
 }
 
+/* The same for a join of any kind. */
+static Cost
+repeated_of_join(JoinPath *join)
+{
+	Path	   *inner = join->innerjoinpath;
+	Cost		cost = repeated_of_path(join->outerjoinpath);
+
+	if (join->path.parallel_aware)
+		return cost;			/* a parallel hash is divided */
+	if (IsA(join, HashPath))
+		cost += hash_build_cost(((HashPath *) join)->path_hashclauses,
+								inner->rows);
+	else if (IsA(join, MergePath) && ((MergePath *) join)->innersortkeys != NIL)
+		cost += sort_cost(inner->rows, inner->pathtarget->width);
+	return cost + inner->total_cost;
+}
+
 /*
  * The same for a partial path, of those kinds that may be below a Gather.
  */
@@ -140,16 +174,8 @@ repeated_of_path(Path *path)
 		case T_NestPath:
 		case T_MergePath:
 		case T_HashPath:
-			{
-				JoinPath   *join = (JoinPath *) path;
-				Cost		cost = repeated_of_path(join->outerjoinpath) +
-					subplan_startup(join->joinrestrictinfo);
-
-				/* only a parallel hash is divided */
-				if (!join->path.parallel_aware)
-					cost += join->innerjoinpath->total_cost;
-				return cost;
-			}
+			return repeated_of_join((JoinPath *) path) +
+				subplan_startup(((JoinPath *) path)->joinrestrictinfo);
 		case T_AppendPath:
 			return repeated_of_paths(((AppendPath *) path)->subpaths,
 									 ((AppendPath *) path)->first_partial_path);
