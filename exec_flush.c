@@ -11,6 +11,10 @@
  * worker with the node in its plan gets access to the node's tables
  * (exec_worker.c).
  *
+ * Where the planner has limited the number of processes (plan_repeated.c), the node
+ * has no more workers launched, and in the leader it returns no rows once there
+ * are that many.
+ *
  * The invariant: when a worker starts, the files of each table and index that
  * it may read hold every page as the leader sees it.
  *

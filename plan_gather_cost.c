@@ -23,6 +23,12 @@
  *	- for a set operation, whose Gather collects the rows of several query
  *	  levels, after each of these has been planned.
  *
+ * Besides the flush, the Gather of a relation is charged with what it costs that
+ * the processors are fewer than the processes (plan_repeated.c), by the cheapest
+ * partial path.  Unlike the flush, a plan for clean tables is charged with that too.
+ * Not so a Gather of a set operation, or of a join search that cannot be charged
+ * relation by relation, below the topmost.
+ *
  * A charge needs a walk over the pool, which may take longer than a small
  * query.  So a relation whose Gather would lose even without a charge gets
  * none, and the pool is not counted for it (see gather_may_win()).  If such a

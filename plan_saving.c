@@ -32,7 +32,7 @@
 #include "plan.h"
 
 /* cacheIds of the items that hold a FlushSaving, in this order */
-#define SAVING_HIGH		(-1001)	/* halves of the saving */
+#define SAVING_HIGH		(-1001) /* halves of the saving */
 #define SAVING_LOW		(-1002)
 #define SAVING_TABLE	(-1003)
 #define SAVING_INDEX	(-1004)
@@ -178,7 +178,7 @@ own_cost(Plan *plan, PlannedStmt *stmt, Cost *whole, Cost *divided)
 	{
 		*divided = plan->total_cost - *whole;
 		foreach(lc, children)
-			*divided -= ((Plan *) lfirst(lc))->total_cost;
+			* divided -= ((Plan *) lfirst(lc))->total_cost;
 		*divided = Max(*divided, 0);
 	}
 	list_free(children);
