@@ -153,6 +153,7 @@ BEGIN
 				 ((flush->>'Total Cost')::numeric - coalesce((flush->>'Repeated Cost')::numeric, 0)), 2);
 END $$;
 SELECT longer(:'repeated');
+SELECT longer('SELECT count(*), sum(a.m) FROM p JOIN (SELECT id, max(v) AS m FROM p GROUP BY id) a USING (id)') AS permanent;
 
 -- Other shapes, whose rows are right with the leader out. If it came back too late or
 -- ran a part, rows would be missing or come twice.
