@@ -38,9 +38,11 @@ OBJS = \
 	plan_paths.o \
 	plan_pins.o \
 	plan_placement.o \
+	plan_repeated.o \
 	plan_saving.o \
 	plan_user_code.o \
 	plan_walk.o \
+	processors.o \
 	readonly_heap.o \
 	readonly_index.o \
 	readonly_phase.o \

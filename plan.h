@@ -33,7 +33,7 @@ typedef struct FlushCharges
 	FlushCharging charging;
 	LocalBufStats *stats;		/* what the charges are of, or NULL if there
 								 * were none */
-	bool		charged;		/* was a Gather charged with more than 0? */
+	bool		charged;		/* was a flush charged with more than 0? */
 } FlushCharges;
 
 extern PlannedStmt *tp_planner_with_flush_cost(planner_hook_type next,
@@ -63,7 +63,6 @@ typedef struct FlushSaving
 								 * its tables when the plan was made? */
 } FlushSaving;
 
-extern double tp_parallel_divisor(int workers);
 extern Cost tp_cost_alone(Plan *plan, double divisor, PlannedStmt *stmt);
 extern void tp_divide_saving(FlushSaving *saving, PlannedStmt *stmt);
 extern bool tp_note_saving(PlannedStmt *stmt, List *flushed,
@@ -73,6 +72,12 @@ extern bool tp_saving_of(PlannedStmt *stmt, FlushSaving *saving);
 extern void tp_keep_scanned(FlushSaving *saving, PlanState *root);
 extern void tp_credit_saving(const FlushSaving *saving,
 							 PlannedStmt *stmt);
+
+/* plan_repeated.c */
+extern bool tp_is_repeated(Plan *plan, Plan *child);
+extern double tp_parallel_divisor(int workers);
+extern Cost tp_cost_of_few_processors(Path *path);
+extern int	tp_process_limit(Plan *plan, int workers, Cost *repeated);
 
 /* plan_walk.c */
 typedef struct PlanContents
@@ -110,6 +115,9 @@ typedef struct FlushPlan
 	int			pins;			/* size of the pool that the plan needs */
 	bool		user_code;		/* may workers run functions that are not
 								 * core's? */
+	int			processes;		/* that may run the plan below; 0: no limit */
+	Cost		repeated;		/* what of its cost each of them repeats, if
+								 * limited */
 } FlushPlan;
 
 extern CustomScan *tp_make_flush_node(Plan *child, const FlushPlan *info,

@@ -83,6 +83,10 @@ tp_make_flush_node(Plan *child, const FlushPlan *info, int plan_node_id)
 									makeInteger(info->user_code));
 	cscan->custom_private = lappend(cscan->custom_private,
 									makeString(psprintf("%.17g", info->planned.charge)));
+	cscan->custom_private = lappend(cscan->custom_private,
+									makeInteger(info->processes));
+	cscan->custom_private = lappend(cscan->custom_private,
+									makeString(psprintf("%.17g", info->repeated)));
 	cscan->methods = GetCustomScanMethods(FLUSH_NODE_NAME, false);
 	return cscan;
 }
@@ -114,5 +118,7 @@ tp_flush_plan(CustomScan *cscan)
 	info.pins = intVal(list_nth(items, 5));
 	info.user_code = intVal(list_nth(items, 6)) != 0;
 	info.planned.charge = strtod(strVal(list_nth(items, 7)), NULL);
+	info.processes = intVal(list_nth(items, 8));
+	info.repeated = strtod(strVal(list_nth(items, 9)), NULL);
 	return info;
 }

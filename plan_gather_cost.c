@@ -23,6 +23,12 @@
  *	- for a set operation, whose Gather collects the rows of several query
  *	  levels, after each of these has been planned.
  *
+ * Besides the flush, the Gather of a relation is charged with what it costs that
+ * the processors are fewer than the processes (plan_repeated.c), by the cheapest
+ * partial path.  Unlike the flush, a plan for clean tables is charged with that too.
+ * Not so a Gather of a set operation, or of a join search that cannot be charged
+ * relation by relation, below the topmost.
+ *
  * A charge needs a walk over the pool, which may take longer than a small
  * query.  So a relation whose Gather would lose even without a charge gets
  * none, and the pool is not counted for it (see gather_may_win()).  If such a
@@ -60,7 +66,7 @@ typedef struct PlannerCall
 {
 	struct PlannerCall *outer;
 	FlushCharging charging;
-	bool		has_charged;	/* has a Gather been charged? */
+	bool		has_charged;	/* has a Gather been charged with a flush? */
 	double		before;			/* parallel_setup_cost to restore */
 	bool		saved;			/* will the server restore it, too? */
 	double		setup_cost;		/* parallel_setup_cost without a charge */
@@ -109,18 +115,19 @@ setup_cost_without_charge(void)
 }
 
 /*
- * Add cost to every Gather path that is made from now on, in place of the last
- * charge.
+ * Add the cost of a flush, and of having few processors, to every Gather path that
+ * is made from now on, in place of the last charge.
  */
 static void
-set_charge(Cost cost)
+set_charge(Cost flush, Cost processors)
 {
 	Cost		setup_cost = setup_cost_without_charge();
+	Cost		charge = flush + processors;
 
-	if (cost > 0 && !current->saved)
+	if (charge > 0 && !current->saved)
 		save_setup_cost();
-	current->has_charged |= cost > 0;
-	current->charged = setup_cost + cost;
+	current->has_charged |= flush > 0;
+	current->charged = setup_cost + charge;
 	parallel_setup_cost = current->charged;
 }
 
@@ -580,12 +587,19 @@ flush_cost(List *relids, List *indexes)
 void
 tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
 {
-	Cost		cost = 0;
+	Cost		flush = 0;
+	Cost		processors = 0;
 
 	if (rel->partial_pathlist != NIL && gather_may_win(root, rel))
-		cost = flush_cost(tables_of_rel(root, rel, NIL),
-						  indexes_of_path(linitial(rel->partial_pathlist), NIL));
-	set_charge(cost);
+	{
+		Path	   *path = linitial(rel->partial_pathlist);
+		List	   *relids = tables_of_rel(root, rel, NIL);
+
+		flush = flush_cost(relids, indexes_of_path(path, NIL));
+		if (relids != NIL)
+			processors = tp_cost_of_few_processors(path);
+	}
+	set_charge(flush, processors);
 }
 
 /*
@@ -605,12 +619,12 @@ tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final)
 		return;
 	if (!setop_gather_may_win(root, final))
 	{
-		set_charge(0);
+		set_charge(0, 0);
 		return;
 	}
 	relids = tables_of_level(parent, relids);
 	relids = tables_of_level(root, relids);
-	set_charge(flush_cost(relids, NIL));
+	set_charge(flush_cost(relids, NIL), 0);
 }
 
 /* Would make_rel_from_joinlist() of allpaths.c call geqo()? */
@@ -656,7 +670,8 @@ tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 
 	if (next != NULL || genetic_join_search(levels_needed) || !parallel)
 	{
-		set_charge(parallel ? flush_cost(tables_of_level(root, NIL), NIL) : 0);
+		set_charge(parallel ?
+				   flush_cost(tables_of_level(root, NIL), NIL) : 0, 0);
 		rel = tp_next_join_search(next, root, levels_needed, initial_rels);
 	}
 	else

@@ -137,6 +137,16 @@ tp_find_flush_node(Plan *top)
 	return tp_is_flush_node(*place) ? (CustomScan *) *place : NULL;
 }
 
+/* The workers of gather that share its plan with the leader; 0 if none do. */
+static int
+planned_workers(Plan *gather)
+{
+	if (IsA(gather, GatherMerge))
+		return ((GatherMerge *) gather)->num_workers;
+	return ((Gather *) gather)->single_copy ? 0 :
+		((Gather *) gather)->num_workers;
+}
+
 /*
  * Give a flush node to each Gather of stmt that needs one, numbered after the
  * nodes that set_plan_refs() of setrefs.c has numbered.  Changes the plan in
@@ -187,6 +197,9 @@ tp_place_flush_nodes(PlannedStmt *stmt, const FlushCharges *charges)
 		info.planned = tp_flush_cost_of_tables(stats, info.relids, info.indexes);
 		info.pins = tp_plan_pins(gather->lefttree, contents.subplans, stmt);
 		info.user_code = contents.user_code;
+		info.processes = tp_process_limit(gather->lefttree,
+										  planned_workers(gather),
+										  &info.repeated);
 		if (charges->charging == CHARGE_NOTHING)
 			add_charge_to_statement(stmt, gather, info.planned.charge);
 		insert_flush_node(gather, &info, ++last_id);

@@ -23,7 +23,6 @@
 #include <math.h>
 
 #include "nodes/nodeFuncs.h"
-#include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
@@ -150,20 +149,6 @@ tp_saving_of(PlannedStmt *stmt, FlushSaving *saving)
 }
 
 /*
- * Number of processes that share the rows: get_parallel_divisor() of
- * costsize.c.
- */
-double
-tp_parallel_divisor(int workers)
-{
-	double		divisor = workers;
-
-	if (parallel_leader_participation)
-		divisor += Max(1.0 - 0.3 * workers, 0.0);
-	return divisor;
-}
-
-/*
  * Disk cost of plan, a SeqScan, as in cost_seqscan(); it does not depend on
  * the number of processes.  At most the plan's total cost.
  */
@@ -179,14 +164,6 @@ seqscan_disk_cost(Plan *plan, PlannedStmt *stmt)
 	cost = page_cost * RelationGetNumberOfBlocks(rel);
 	RelationClose(rel);
 	return Min(cost, plan->total_cost);
-}
-
-/* Does every process run child of plan completely? */
-static bool
-is_repeated(Plan *plan, Plan *child)
-{
-	return child == plan->righttree &&
-		!(IsA(child, Hash) && child->parallel_aware);
 }
 
 /*
@@ -238,7 +215,7 @@ tp_cost_alone(Plan *plan, double divisor, PlannedStmt *stmt)
 	{
 		Plan	   *child = lfirst(lc);
 
-		result += is_repeated(plan, child) ? child->total_cost :
+		result += tp_is_repeated(plan, child) ? child->total_cost :
 			tp_cost_alone(child, divisor, stmt);
 	}
 	list_free(children);
@@ -272,7 +249,7 @@ add_shares(FlushSaving *saving, Plan *plan, double divisor, List *dirty,
 		add_share(saving, share);
 	foreach(lc, children)
 	{
-		if (!is_repeated(plan, lfirst(lc)))
+		if (!tp_is_repeated(plan, lfirst(lc)))
 			add_shares(saving, lfirst(lc), divisor, dirty, stmt);
 	}
 	list_free(children);

@@ -17,6 +17,7 @@ double		tp_write_temp_page_cost = 1.30;
 double		tp_buffer_scan_cost = 0.01;
 int			tp_worker_temp_buffers = 1024;
 bool		tp_flush_investment = true;
+int			tp_processors = 0;
 
 /*
  * Define the settings.  Called once, when the module is loaded.
@@ -58,6 +59,13 @@ tp_define_settings(void)
 							&tp_worker_temp_buffers,
 							1024, 100, INT_MAX / 2,
 							PGC_USERSET, GUC_UNIT_BLOCKS | GUC_EXPLAIN,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("temp_parallel.processors",
+							"Sets the number of processors that a session's parallel workers can expect to use at once.",
+							"Zero means as many as the operating system lets the session use.",
+							&tp_processors,
+							0, 0, INT_MAX,
+							PGC_USERSET, GUC_EXPLAIN,
 							NULL, NULL, NULL);
 	MarkGUCPrefixReserved("temp_parallel");
 }

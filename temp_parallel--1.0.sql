@@ -153,13 +153,14 @@ CREATE FUNCTION temp_parallel_stats(
 	OUT workers_launched bigint,
 	OUT hints_dropped bigint,
 	OUT plans_left_to_leader bigint,
-	OUT serial_by_flush bigint)
+	OUT serial_by_flush bigint,
+	OUT processors integer)
 RETURNS record
 AS 'MODULE_PATHNAME', 'temp_parallel_stats'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION temp_parallel_stats() IS
-'this session''s flushes before launches of workers, the pages and milliseconds they took, workers launched after them, pages whose hints the leader dropped, statements whose parallel plan the leader ran alone, and statements that had no workers only because of the flush';
+'this session''s flushes before launches of workers, the pages and milliseconds they took, workers launched after them, pages whose hints the leader dropped, statements whose parallel plan the leader ran alone, statements that had no workers only because of the flush, and the number of processors that the session may use';
 
 -- calibrating the cost model
 

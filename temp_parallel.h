@@ -26,8 +26,12 @@ extern double tp_write_temp_page_cost;
 extern double tp_buffer_scan_cost;
 extern int	tp_worker_temp_buffers;
 extern bool tp_flush_investment;
+extern int	tp_processors;
 
 extern void tp_define_settings(void);
+
+/* processors.c */
+extern int	tp_usable_processors(void);
 
 /* session.c */
 typedef struct SessionStats

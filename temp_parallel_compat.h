@@ -18,6 +18,8 @@
 #include "access/valid.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
+#include "optimizer/cost.h"
 #include "optimizer/pathnode.h"
 #include "pgstat.h"
 #include "storage/buf_internals.h"
@@ -201,6 +203,23 @@ path_disabled_nodes(const Path *path)
 	(void) path;
 	return 0;
 #endif
+}
+
+/*
+ * The planner's cost of sorting rows of a width in work_mem, without that of the
+ * rows themselves.
+ */
+static inline Cost
+sort_cost(double rows, int width)
+{
+	Path		sort;
+
+	cost_sort(&sort, NULL, NIL,
+#if PG_VERSION_NUM >= 180000
+			  0,
+#endif
+			  0, rows, width, 0, work_mem, -1);
+	return sort.total_cost;
 }
 
 /*
