@@ -37,6 +37,7 @@ tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes,
 	LocalBufStats *stats = tp_localbuf_stats_for_price();
 	Cost		planned_flush = 0;	/* what was charged */
 	Cost		flush = 0;		/* what would be now */
+	Cost		search = 0;		/* the part of it that clean tables cost */
 	Cost		parallel = 0;	/* of all Gathers, with planned_flush */
 	Cost		alone = 0;		/* of all Gathers, by the leader alone */
 	ListCell   *lc;
@@ -45,10 +46,12 @@ tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes,
 	foreach(lc, flush_nodes)
 	{
 		const FlushPlan *plan = tp_flush_node_plan(lfirst(lc));
+		FlushCost	now;
 
 		planned_flush += plan->planned.charge;
-		flush += tp_flush_cost_of_tables(stats, plan->relids,
-										 plan->indexes).charge;
+		now = tp_flush_cost_of_tables(stats, plan->relids, plan->indexes);
+		flush += now.charge;
+		search += now.search;
 		saving->relids = list_concat_unique_oid(saving->relids, plan->relids);
 		saving->indexes = list_concat_unique_oid(saving->indexes,
 												 plan->indexes);
@@ -70,6 +73,7 @@ tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes,
 	saving->saving = alone - (parallel - planned_flush);
 	if (flush <= saving->saving)
 		return false;
+	saving->saving -= search;
 	tp_divide_saving(saving, stmt);
 	return true;
 }

@@ -13,6 +13,10 @@
  * storage, whichever relation's page it holds, so allocated is the number for
  * the whole pool.
  *
+ * The second term is charged each time that workers are to be launched.  The first
+ * is an investment, from which later statements gain, so accounts
+ * (localbuf_account.c) pay for that alone.
+ *
  * The formula is that of "Inventing A Cost Model for PostgreSQL Local Buffers
  * Flush", January 2026.
  *
@@ -72,7 +76,6 @@ FlushCost
 tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 {
 	FlushCost	result = {0};
-	Cost		scan = tp_buffer_scan_cost * stats->allocated;
 	Cost		saved = 0;
 	ListCell   *lc;
 
@@ -87,13 +90,14 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 		add_writes(&result, stats, family);
 		if (tp_flush_investment)
 			saved += tp_account_balance(linitial(family),
-										result.cost - before + scan);
+										result.cost - before);
 		tp_family_close(family);
 	}
 	result.allocated = stats->allocated;
-	result.cost += scan;
+	result.search = tp_buffer_scan_cost * stats->allocated;
 	result.charge = isinf(result.cost) ? result.cost :
-		Max(result.cost - saved, 0);
+		Max(result.cost - saved, 0) + result.search;
+	result.cost += result.search;
 	return result;
 }
 
@@ -130,8 +134,8 @@ tp_flush_cost_of_pool(LocalBufStats *stats)
 
 	result.allocated = stats->allocated;
 	result.dirtied = stats->dirtied;
-	result.cost = tp_write_temp_page_cost * stats->dirtied +
-		tp_buffer_scan_cost * stats->allocated;
+	result.search = tp_buffer_scan_cost * stats->allocated;
+	result.cost = tp_write_temp_page_cost * stats->dirtied + result.search;
 	result.charge = result.cost;
 	return result;
 }

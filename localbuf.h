@@ -73,6 +73,8 @@ typedef struct FlushCost
 	int			dirtied;		/* pages that the flush would write */
 	Cost		cost;			/* of the flush */
 	Cost		charge;			/* that less the tables' accounts */
+	Cost		search;			/* what remains of both once all pages are
+								 * clean */
 } FlushCost;
 
 extern double tp_tablespace_factor(Relation rel);

@@ -16,8 +16,11 @@
  * An account belongs to a table's file.  DROP and TRUNCATE leave it without one;
  * a transaction that is rolled back gets the account of the former file back.
  *
- * The invariant: no account is more than the price at which its table would be
- * flushed alone, as of the last statement that was entered.
+ * Accounts pay for writing pages, and not for the search of the pool, which is
+ * charged to each statement that has workers, whether it writes anything or not.
+ *
+ * The invariant: no account is more than the cost of writing the pages of its table,
+ * as of the last statement that was entered.
  *
  *-------------------------------------------------------------------------
  */

@@ -25,15 +25,15 @@ typedef enum FlushCharging
 {
 	NOT_FOR_WORKERS,			/* no worker may read temporary tables */
 	CHARGE_FLUSH,				/* Gather is charged with the flush */
-	CHARGE_NOTHING				/* plan as if all tables were clean */
+	CHARGE_CLEAN				/* the same as if all tables were clean */
 } FlushCharging;
 
 typedef struct FlushCharges
 {
 	FlushCharging charging;
-	LocalBufStats *stats;		/* what the charges are of, or NULL if there
-								 * were none */
-	bool		charged;		/* was a flush charged with more than 0? */
+	LocalBufStats *stats;		/* what the charges are of, or NULL if not
+								 * counted yet */
+	bool		charged;		/* was a Gather charged for writing pages? */
 } FlushCharges;
 
 extern PlannedStmt *tp_planner_with_flush_cost(planner_hook_type next,

@@ -25,7 +25,8 @@
  *
  * Besides the flush, the Gather of a relation is charged with what it costs that
  * the processors are fewer than the processes (plan_repeated.c), by the cheapest
- * partial path.  Unlike the flush, a plan for clean tables is charged with that too.
+ * partial path.  A plan for clean tables is charged with that too, and with the
+ * search of the pool.
  * Not so a Gather of a set operation, or of a join search that cannot be charged
  * relation by relation, below the topmost.
  *
@@ -66,7 +67,7 @@ typedef struct PlannerCall
 {
 	struct PlannerCall *outer;
 	FlushCharging charging;
-	bool		has_charged;	/* has a Gather been charged with a flush? */
+	bool		has_charged;	/* has a Gather been charged for writes? */
 	double		before;			/* parallel_setup_cost to restore */
 	bool		saved;			/* will the server restore it, too? */
 	double		setup_cost;		/* parallel_setup_cost without a charge */
@@ -119,14 +120,14 @@ setup_cost_without_charge(void)
  * is made from now on, in place of the last charge.
  */
 static void
-set_charge(Cost flush, Cost processors)
+set_charge(FlushCost flush, Cost processors)
 {
 	Cost		setup_cost = setup_cost_without_charge();
-	Cost		charge = flush + processors;
+	Cost		charge = flush.charge + processors;
 
 	if (charge > 0 && !current->saved)
 		save_setup_cost();
-	current->has_charged |= flush > 0;
+	current->has_charged |= flush.charge > flush.search;
 	current->charged = setup_cost + charge;
 	parallel_setup_cost = current->charged;
 }
@@ -134,7 +135,7 @@ set_charge(Cost flush, Cost processors)
 /*
  * Run the planner with charges.  next is another module's hook, or NULL.
  * Returns the plan, without flush nodes, and in *charges what was charged; both
- * in the current memory context.
+ * in the current memory context.  The pool is not counted if *charges has counts.
  */
 PlannedStmt *
 tp_planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
@@ -146,6 +147,7 @@ tp_planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
 
 	call.outer = current;
 	call.charging = charging;
+	call.stats = charges->stats;
 	call.before = parallel_setup_cost;
 	if (current != NULL && parallel_setup_cost == current->charged)
 		call.setup_cost = current->setup_cost;
@@ -564,11 +566,13 @@ setop_gather_may_win(PlannerInfo *root, RelOptInfo *final)
  * The cost of flushing tables relids and those of their indexes that are in
  * indexes.  Counts the pool at the first call.
  */
-static Cost
+static FlushCost
 flush_cost(List *relids, List *indexes)
 {
-	if (relids == NIL || current->charging == CHARGE_NOTHING)
-		return 0;
+	FlushCost	result = {0};
+
+	if (relids == NIL)
+		return result;
 	if (current->stats == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(current->context);
@@ -576,7 +580,10 @@ flush_cost(List *relids, List *indexes)
 		current->stats = tp_localbuf_stats_for_price();
 		MemoryContextSwitchTo(old);
 	}
-	return tp_flush_cost_of_tables(current->stats, relids, indexes).charge;
+	result = tp_flush_cost_of_tables(current->stats, relids, indexes);
+	if (current->charging == CHARGE_CLEAN)
+		result.charge = result.search;
+	return result;
 }
 
 /*
@@ -587,7 +594,7 @@ flush_cost(List *relids, List *indexes)
 void
 tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
 {
-	Cost		flush = 0;
+	FlushCost	flush = {0};
 	Cost		processors = 0;
 
 	if (rel->partial_pathlist != NIL && gather_may_win(root, rel))
@@ -613,13 +620,14 @@ void
 tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final)
 {
 	PlannerInfo *parent = root->parent_root;
+	FlushCost	nothing = {0};
 	List	   *relids = NIL;
 
 	if (parent == NULL || parent->parse->setOperations == NULL)
 		return;
 	if (!setop_gather_may_win(root, final))
 	{
-		set_charge(0, 0);
+		set_charge(nothing, 0);
 		return;
 	}
 	relids = tables_of_level(parent, relids);
@@ -670,8 +678,8 @@ tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 
 	if (next != NULL || genetic_join_search(levels_needed) || !parallel)
 	{
-		set_charge(parallel ?
-				   flush_cost(tables_of_level(root, NIL), NIL) : 0, 0);
+			set_charge(flush_cost(parallel ? tables_of_level(root, NIL) : NIL,
+							  NIL), 0);
 		rel = tp_next_join_search(next, root, levels_needed, initial_rels);
 	}
 	else

@@ -151,7 +151,7 @@ planned_workers(Plan *gather)
  * Give a flush node to each Gather of stmt that needs one, numbered after the
  * nodes that set_plan_refs() of setrefs.c has numbered.  Changes the plan in
  * place.  charges are those of the planner, which has needed no counts if
- * it charged nothing, or if debug_parallel_query made the plan parallel.
+ * debug_parallel_query made the plan parallel.
  * Returns the OIDs of the tables that the plan flushes.
  *
  * An unknown node, anywhere in the plan, may read temporary tables or have a
@@ -200,8 +200,9 @@ tp_place_flush_nodes(PlannedStmt *stmt, const FlushCharges *charges)
 		info.processes = tp_process_limit(gather->lefttree,
 										  planned_workers(gather),
 										  &info.repeated);
-		if (charges->charging == CHARGE_NOTHING)
-			add_charge_to_statement(stmt, gather, info.planned.charge);
+		if (charges->charging == CHARGE_CLEAN)
+			add_charge_to_statement(stmt, gather,
+									info.planned.charge - info.planned.search);
 		insert_flush_node(gather, &info, ++last_id);
 		flushed = list_concat_unique_oid(flushed, info.relids);
 	}

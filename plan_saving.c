@@ -325,7 +325,7 @@ flushed_by(PlannedStmt *stmt, List *flushed, LocalBufStats *stats,
 	}
 }
 
-/* The cost of stmt less what its Gathers were charged. */
+/* The cost of stmt, just planned, less what its Gathers were charged for writes. */
 static Cost
 cost_without_charges(PlannedStmt *stmt)
 {
@@ -337,7 +337,11 @@ cost_without_charges(PlannedStmt *stmt)
 		CustomScan *flush = tp_find_flush_node(((Plan *) lfirst(lc))->lefttree);
 
 		if (flush != NULL)
-			cost -= tp_flush_plan(flush).planned.charge;
+		{
+			FlushCost	planned = tp_flush_plan(flush).planned;
+
+			cost -= planned.charge - tp_buffer_scan_cost * planned.allocated;
+		}
 	}
 	return cost;
 }
@@ -364,8 +368,11 @@ existing_tables(List *relids)
 static bool
 flush_pays(const FlushSaving *saving, Cost margin, LocalBufStats *stats)
 {
-	return tp_flush_cost_of_tables(stats, existing_tables(saving->relids),
-								   saving->indexes).charge + margin < saving->saving;
+	FlushCost	flush = tp_flush_cost_of_tables(stats,
+												existing_tables(saving->relids),
+												saving->indexes);
+
+	return flush.charge - flush.search + margin < saving->saving;
 }
 
 /*
@@ -414,10 +421,12 @@ tp_note_saving(PlannedStmt *stmt, List *flushed, LocalBufStats *stats,
 	MemoryContext old = MemoryContextSwitchTo(context);
 	FlushSaving saving = {0};
 	bool		pays;
-	FlushCharges charges;
-	PlannedStmt *clean = tp_planner_with_flush_cost(NULL, PLANNER_HOOK_PASS,
-													CHARGE_NOTHING, &charges);
+	FlushCharges charges = {0};
+	PlannedStmt *clean;
 
+	charges.stats = stats;
+	clean = tp_planner_with_flush_cost(NULL, PLANNER_HOOK_PASS, CHARGE_CLEAN,
+									   &charges);
 	if (clean->parallelModeNeeded && !tp_statement_contents(clean).unknown)
 	{
 		saving.saving = cost_without_charges(stmt) - clean->planTree->total_cost;
@@ -496,32 +505,42 @@ tp_keep_scanned(FlushSaving *saving, PlanState *root)
 	}
 }
 
+/* What writing the pages of table relid costs, and what is missing of that. */
+static Cost
+missing_in_account(Oid relid, List *indexes, LocalBufStats *stats, Cost *price)
+{
+	FlushCost	flush = tp_flush_cost_of_tables(stats, list_make1_oid(relid),
+												indexes);
+
+	*price = flush.cost - flush.search;
+	return flush.charge - flush.search;
+}
+
 /* Share saving out to the accounts of its tables by what is missing in each. */
 static void
 credit_share(const FlushSaving *share, LocalBufStats *stats)
 {
 	List	   *relids = existing_tables(share->relids);
 	Cost		missing = 0;
+	Cost		price;
 	ListCell   *lc;
 
 	/* negative if workers were forced on a plan that loses by them */
 	if (share->saving <= 0)
-		relids = NIL;
+		return;
 	foreach(lc, relids)
-		missing += tp_flush_cost_of_tables(stats, list_make1_oid(lfirst_oid(lc)),
-										   share->indexes).charge;
+		missing += missing_in_account(lfirst_oid(lc), share->indexes, stats,
+									  &price);
 	foreach(lc, relids)
 	{
-		FlushCost	price = tp_flush_cost_of_tables(stats,
-													list_make1_oid(lfirst_oid(lc)),
-													share->indexes);
+		Cost		part = missing_in_account(lfirst_oid(lc), share->indexes,
+											  stats, &price);
 		Relation	table;
 
-		if (price.charge <= 0 || isinf(missing))
+		if (part <= 0 || isinf(missing))
 			continue;
 		table = tp_relation_open(lfirst_oid(lc));
-		tp_account_add(table, share->saving * (price.charge / missing),
-					   price.cost);
+		tp_account_add(table, share->saving * (part / missing), price);
 		RelationClose(table);
 	}
 }

@@ -83,7 +83,7 @@ plan_with_workers(PLANNER_HOOK_ARGS)
 {
 	Query	   *copy = tp_flush_investment && tp_may_read_temp_table(parse) ?
 		copyObject(parse) : NULL;
-	FlushCharges charges;
+	FlushCharges charges = {0};
 	List	   *flushed;
 	PlannedStmt *stmt = plan_and_place(CHARGE_FLUSH, &charges, &flushed,
 									   PLANNER_HOOK_PASS);
@@ -95,7 +95,7 @@ plan_with_workers(PLANNER_HOOK_ARGS)
 	if (tp_note_saving(stmt, flushed, charges.stats, PLANNER_HOOK_PASS))
 	{
 		parse = copy;
-		stmt = plan_and_place(CHARGE_NOTHING, &charges, &flushed,
+		stmt = plan_and_place(CHARGE_CLEAN, &charges, &flushed,
 							  PLANNER_HOOK_PASS);
 	}
 	return stmt;
@@ -114,7 +114,7 @@ note_explained(Query *parse, PlannedStmt *stmt)
 static PlannedStmt *
 run_planner(PLANNER_HOOK_ARGS)
 {
-	FlushCharges charges;
+	FlushCharges charges = {0};
 	bool		consider_temp;
 
 	if (IsParallelWorker())

@@ -237,6 +237,18 @@ SELECT * FROM run('SELECT count(*), sum(CASE WHEN k < 0 THEN (SELECT max(id) FRO
 SELECT account('u');
 SELECT * FROM run('SELECT count(*), sum(CASE WHEN k < 0 THEN (SELECT max(id) FROM u WHERE k < 5) ELSE id END) FROM t WHERE k < 5', 2);
 
+-- The search of the pool is charged to each statement with workers, also to those that
+-- write nothing. So accounts do not pay for it: otherwise, a table would be flushed, and
+-- then still be read without workers.
+SELECT make_dirty();
+SET temp_parallel.buffer_scan_cost = 3;
+SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5', 20);
+SELECT dirty_pages > 0 AS dirty FROM temp_parallel_tables WHERE relation = 't'::regclass;
+-- They pay the rest.
+SET temp_parallel.buffer_scan_cost = 0.1;
+SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5', 4);
+SET temp_parallel.buffer_scan_cost = 0;
+
 -- Without flush_investment each statement is charged the whole flush, and there are
 -- no accounts.
 SELECT make_dirty();
