@@ -45,7 +45,7 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 		ExplainPropertyText("Flush Refused",
 							psprintf("dirtied=%d cost=%.2f account=%.2f saving=%.2f",
 									 flush.dirtied, flush.cost,
-									 flush.cost - flush.charge,
+									 tp_flush_account(&flush),
 									 saving.saving + flush.search), es);
 	else
 	{
@@ -53,7 +53,7 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 							   es);
 		ExplainPropertyFloat("Refused Flush Cost", NULL, flush.cost, 2, es);
 		ExplainPropertyFloat("Refused Flush Account", NULL,
-							 flush.cost - flush.charge, 2, es);
+							 tp_flush_account(&flush), 2, es);
 		ExplainPropertyFloat("Refused Flush Saving", NULL,
 							 saving.saving + flush.search, 2, es);
 	}

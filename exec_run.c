@@ -141,8 +141,8 @@ tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	{
 		tp_skip_flush_nodes(flush_nodes);
 		run_without_workers(context, next, EXECUTOR_RUN_PASS);
-		if (tp_flush_investment)
-			tp_credit_saving(&saving, queryDesc->plannedstmt);
+		if (tp_enabled && tp_flush_investment)
+			(void) tp_credit_saving(&saving, queryDesc);
 	}
 	else if (flush_nodes != NIL)
 		run_in_phase(context, flush_nodes, next, EXECUTOR_RUN_PASS);

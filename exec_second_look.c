@@ -62,13 +62,9 @@ tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes,
 	foreach(lc, tp_statement_gathers(stmt))
 	{
 		Plan	   *gather = lfirst(lc);
-		int			workers = IsA(gather, Gather) ?
-			((Gather *) gather)->num_workers :
-			((GatherMerge *) gather)->num_workers;
 
 		parallel += gather->total_cost;
-		alone += tp_cost_alone(gather->lefttree, tp_parallel_divisor(workers),
-							   stmt);
+		alone += tp_gather_cost_alone(gather, stmt);
 	}
 	saving->saving = alone - (parallel - planned_flush);
 	if (flush <= saving->saving)

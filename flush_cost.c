@@ -102,6 +102,15 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 }
 
 /*
+ * What the accounts of the tables of flush pay of its cost.
+ */
+Cost
+tp_flush_account(const FlushCost *flush)
+{
+	return isinf(flush->cost) ? 0 : flush->cost - flush->charge;
+}
+
+/*
  * Pages of tables relids, which are locked, have been written: cut their accounts
  * to what a flush of all that is left would cost, without the search of the pool.
  */

@@ -80,6 +80,7 @@ typedef struct FlushCost
 extern double tp_tablespace_factor(Relation rel);
 extern FlushCost tp_flush_cost_of_tables(LocalBufStats *stats, List *relids,
 										 List *indexes);
+extern Cost tp_flush_account(const FlushCost *flush);
 extern void tp_cut_accounts(List *relids);
 extern FlushCost tp_flush_cost_of_pool(LocalBufStats *stats);
 

@@ -14,6 +14,7 @@
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
 
+#include "executor/execdesc.h"
 #include "localbuf.h"
 
 /* plan_paths.c */
@@ -63,15 +64,14 @@ typedef struct FlushSaving
 								 * its tables when the plan was made? */
 } FlushSaving;
 
-extern Cost tp_cost_alone(Plan *plan, double divisor, PlannedStmt *stmt);
+extern Cost tp_gather_cost_alone(Plan *gather, PlannedStmt *stmt);
 extern void tp_divide_saving(FlushSaving *saving, PlannedStmt *stmt);
 extern bool tp_note_saving(PlannedStmt *stmt, List *flushed,
-						   LocalBufStats *stats, PLANNER_HOOK_ARGS);
+						   LocalBufStats *stats, planner_hook_type next,
+						   PLANNER_HOOK_ARGS);
 extern bool tp_has_saving(PlannedStmt *stmt);
 extern bool tp_saving_of(PlannedStmt *stmt, FlushSaving *saving);
-extern void tp_keep_scanned(FlushSaving *saving, PlanState *root);
-extern void tp_credit_saving(const FlushSaving *saving,
-							 PlannedStmt *stmt);
+extern bool tp_credit_saving(FlushSaving *saving, QueryDesc *queryDesc);
 
 /* plan_repeated.c */
 extern bool tp_is_repeated(Plan *plan, Plan *child);
@@ -110,6 +110,7 @@ extern int	tp_plan_pins(Plan *plan, Bitmapset *plan_ids, PlannedStmt *stmt);
 typedef struct FlushPlan
 {
 	List	   *relids;			/* temporary tables that the workers may read */
+	List	   *pages;			/* of the tables when planned, in that order */
 	List	   *indexes;		/* those of their indexes that they may read */
 	FlushCost	planned;		/* the planner's estimate */
 	int			pins;			/* size of the pool that the plan needs */

@@ -87,6 +87,7 @@ tp_make_flush_node(Plan *child, const FlushPlan *info, int plan_node_id)
 									makeInteger(info->processes));
 	cscan->custom_private = lappend(cscan->custom_private,
 									makeString(psprintf("%.17g", info->repeated)));
+	cscan->custom_private = lappend(cscan->custom_private, info->pages);
 	cscan->methods = GetCustomScanMethods(FLUSH_NODE_NAME, false);
 	return cscan;
 }
@@ -120,5 +121,6 @@ tp_flush_plan(CustomScan *cscan)
 	info.planned.charge = strtod(strVal(list_nth(items, 7)), NULL);
 	info.processes = intVal(list_nth(items, 8));
 	info.repeated = strtod(strVal(list_nth(items, 9)), NULL);
+	info.pages = (List *) list_nth(items, 10);
 	return info;
 }

@@ -147,6 +147,23 @@ planned_workers(Plan *gather)
 		((Gather *) gather)->num_workers;
 }
 
+/* The sizes of tables relids, in that order. */
+static List *
+pages_of_tables(List *relids)
+{
+	List	   *pages = NIL;
+	ListCell   *lc;
+
+	foreach(lc, relids)
+	{
+		Relation	table = tp_relation_open(lfirst_oid(lc));
+
+		pages = lappend_int(pages, (int) RelationGetNumberOfBlocks(table));
+		RelationClose(table);
+	}
+	return pages;
+}
+
 /*
  * Give a flush node to each Gather of stmt that needs one, numbered after the
  * nodes that set_plan_refs() of setrefs.c has numbered.  Changes the plan in
@@ -193,6 +210,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, const FlushCharges *charges)
 		if (stats == NULL)
 			stats = tp_localbuf_stats_for_price();
 		info.relids = contents.temp_tables;
+		info.pages = pages_of_tables(info.relids);
 		info.indexes = contents.indexes;
 		info.planned = tp_flush_cost_of_tables(stats, info.relids, info.indexes);
 		info.pins = tp_plan_pins(gather->lefttree, contents.subplans, stmt);

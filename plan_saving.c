@@ -148,20 +148,66 @@ tp_saving_of(PlannedStmt *stmt, FlushSaving *saving)
 	return true;
 }
 
+/* A Gather whose cost is to be taken apart. */
+typedef struct GatherCosts
+{
+	PlannedStmt *stmt;
+	double		divisor;		/* by which the planner has divided */
+	bool		has_flush;		/* is there a flush node, and what it says */
+	FlushPlan	flush;
+} GatherCosts;
+
+static GatherCosts
+gather_costs(Plan *gather, PlannedStmt *stmt)
+{
+	CustomScan *flush = tp_find_flush_node(gather->lefttree);
+	GatherCosts result = {0};
+
+	result.stmt = stmt;
+	result.divisor = tp_parallel_divisor(IsA(gather, Gather) ?
+										 ((Gather *) gather)->num_workers :
+										 ((GatherMerge *) gather)->num_workers);
+	result.has_flush = flush != NULL;
+	if (flush != NULL)
+		result.flush = tp_flush_plan(flush);
+	return result;
+}
+
+/*
+ * Pages of rel when the plan was made, if that is known, or now.
+ */
+static double
+planned_pages(const GatherCosts *costs, Relation rel)
+{
+	ListCell   *relid_lc;
+	ListCell   *lc;
+
+	if (costs->has_flush)
+	{
+		forboth(relid_lc, costs->flush.relids, lc, costs->flush.pages)
+		{
+			if (lfirst_oid(relid_lc) == RelationGetRelid(rel))
+				return lfirst_int(lc);
+		}
+	}
+	return RelationGetNumberOfBlocks(rel);
+}
+
 /*
  * Disk cost of plan, a SeqScan, as in cost_seqscan(); it does not depend on
  * the number of processes.  At most the plan's total cost.
  */
 static Cost
-seqscan_disk_cost(Plan *plan, PlannedStmt *stmt)
+seqscan_disk_cost(const GatherCosts *costs, Plan *plan)
 {
-	RangeTblEntry *rte = rt_fetch(((Scan *) plan)->scanrelid, stmt->rtable);
+	RangeTblEntry *rte = rt_fetch(((Scan *) plan)->scanrelid,
+								  costs->stmt->rtable);
 	Relation	rel = tp_relation_open(rte->relid);
 	double		page_cost;
 	Cost		cost;
 
 	get_tablespace_page_costs(rel->rd_rel->reltablespace, NULL, &page_cost);
-	cost = page_cost * RelationGetNumberOfBlocks(rel);
+	cost = page_cost * planned_pages(costs, rel);
 	RelationClose(rel);
 	return Min(cost, plan->total_cost);
 }
@@ -171,7 +217,7 @@ seqscan_disk_cost(Plan *plan, PlannedStmt *stmt)
  * or divided.
  */
 static void
-own_cost(Plan *plan, PlannedStmt *stmt, Cost *whole, Cost *divided)
+own_cost(const GatherCosts *costs, Plan *plan, Cost *whole, Cost *divided)
 {
 	List	   *children = tp_plan_children(plan);
 	ListCell   *lc;
@@ -179,7 +225,7 @@ own_cost(Plan *plan, PlannedStmt *stmt, Cost *whole, Cost *divided)
 	*whole = 0;
 	*divided = 0;
 	if (IsA(plan, SeqScan))
-		*whole = seqscan_disk_cost(plan, stmt);
+		*whole = seqscan_disk_cost(costs, plan);
 	if (!tp_is_flush_node(plan))	/* whose own cost is the flush */
 	{
 		*divided = plan->total_cost - *whole;
@@ -200,8 +246,8 @@ own_cost(Plan *plan, PlannedStmt *stmt, Cost *whole, Cost *divided)
  * is too high if the disk and CPU cost of a node cannot be told apart.  Undoes
  * what cost_seqscan() and initial_cost_hashjoin() of costsize.c do.
  */
-Cost
-tp_cost_alone(Plan *plan, double divisor, PlannedStmt *stmt)
+static Cost
+cost_alone(const GatherCosts *costs, Plan *plan)
 {
 	List	   *children = tp_plan_children(plan);
 	Cost		whole;
@@ -209,17 +255,28 @@ tp_cost_alone(Plan *plan, double divisor, PlannedStmt *stmt)
 	Cost		result;
 	ListCell   *lc;
 
-	own_cost(plan, stmt, &whole, &divided);
-	result = whole + divided * divisor;
+	own_cost(costs, plan, &whole, &divided);
+	result = whole + divided * costs->divisor;
 	foreach(lc, children)
 	{
 		Plan	   *child = lfirst(lc);
 
 		result += tp_is_repeated(plan, child) ? child->total_cost :
-			tp_cost_alone(child, divisor, stmt);
+			cost_alone(costs, child);
 	}
 	list_free(children);
 	return result;
+}
+
+/*
+ * The cost of what is below gather if the leader alone runs it.
+ */
+Cost
+tp_gather_cost_alone(Plan *gather, PlannedStmt *stmt)
+{
+	GatherCosts costs = gather_costs(gather, stmt);
+
+	return cost_alone(&costs, gather->lefttree);
 }
 
 /*
@@ -228,19 +285,19 @@ tp_cost_alone(Plan *plan, double divisor, PlannedStmt *stmt)
  * those in dirty.
  */
 static void
-add_shares(FlushSaving *saving, Plan *plan, double divisor, List *dirty,
-		   PlannedStmt *stmt)
+add_shares(FlushSaving *saving, const GatherCosts *costs, Plan *plan,
+		   List *dirty)
 {
-	PlanContents contents = tp_plan_contents(plan, stmt->rtable,
-											 stmt->subplans);
+	PlanContents contents = tp_plan_contents(plan, costs->stmt->rtable,
+											 costs->stmt->subplans);
 	FlushSaving *share = palloc0(sizeof(FlushSaving));
 	List	   *children = tp_plan_children(plan);
 	Cost		whole;
 	Cost		divided;
 	ListCell   *lc;
 
-	own_cost(plan, stmt, &whole, &divided);
-	share->saving = divided * (divisor - 1);
+	own_cost(costs, plan, &whole, &divided);
+	share->saving = divided * (costs->divisor - 1);
 	share->relids = list_difference_oid(contents.temp_tables,
 										list_difference_oid(contents.temp_tables,
 															dirty));
@@ -250,7 +307,7 @@ add_shares(FlushSaving *saving, Plan *plan, double divisor, List *dirty,
 	foreach(lc, children)
 	{
 		if (!tp_is_repeated(plan, lfirst(lc)))
-			add_shares(saving, lfirst(lc), divisor, dirty, stmt);
+			add_shares(saving, costs, lfirst(lc), dirty);
 	}
 	list_free(children);
 }
@@ -273,12 +330,9 @@ tp_divide_saving(FlushSaving *saving, PlannedStmt *stmt)
 	foreach(lc, tp_statement_gathers(stmt))
 	{
 		Plan	   *gather = lfirst(lc);
+		GatherCosts costs = gather_costs(gather, stmt);
 
-		add_shares(&parts, gather->lefttree,
-				   tp_parallel_divisor(IsA(gather, Gather) ?
-									   ((Gather *) gather)->num_workers :
-									   ((GatherMerge *) gather)->num_workers),
-				   saving->relids, stmt);
+		add_shares(&parts, &costs, gather->lefttree, saving->relids);
 	}
 	foreach(lc, parts.shares)
 	{
@@ -402,8 +456,8 @@ note_paid(FlushSaving *saving, LocalBufStats *stats)
 /*
  * Plan the statement of stmt, whose Gathers have been charged, as if its tables
  * were clean.  flushed are the tables that stmt flushes itself, stats the counts that
- * its charges are of.  parse is a copy that has not been planned yet.  Runs core's planner rather than another module's, which
- * might count the statement twice.
+ * its charges are of.  parse is a copy that has not been planned yet.  next is another
+ * module's hook, or NULL.
  *
  * Returns true if the plan for clean tables is better even with the price of its own
  * flush: what Gathers were charged with was too much.  The charge of a Gather path
@@ -413,7 +467,7 @@ note_paid(FlushSaving *saving, LocalBufStats *stats)
  */
 bool
 tp_note_saving(PlannedStmt *stmt, List *flushed, LocalBufStats *stats,
-			   PLANNER_HOOK_ARGS)
+			   planner_hook_type next, PLANNER_HOOK_ARGS)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "plan for clean temporary tables",
@@ -425,7 +479,7 @@ tp_note_saving(PlannedStmt *stmt, List *flushed, LocalBufStats *stats,
 	PlannedStmt *clean;
 
 	charges.stats = stats;
-	clean = tp_planner_with_flush_cost(NULL, PLANNER_HOOK_PASS, CHARGE_CLEAN,
+	clean = tp_planner_with_flush_cost(next, PLANNER_HOOK_PASS, CHARGE_CLEAN,
 									   &charges);
 	if (clean->parallelModeNeeded && !tp_statement_contents(clean).unknown)
 	{
@@ -489,8 +543,8 @@ collect_scanned(PlanState *ps, List **relids)
  * Leave in saving the shares for tables that the plan of root, which has run, has begun
  * to scan.  What it has not read, workers would not have read faster.
  */
-void
-tp_keep_scanned(FlushSaving *saving, PlanState *root)
+static void
+keep_scanned(FlushSaving *saving, PlanState *root)
 {
 	List	   *scanned = NIL;
 	ListCell   *lc;
@@ -545,26 +599,10 @@ credit_share(const FlushSaving *share, LocalBufStats *stats)
 	}
 }
 
-/*
- * stmt has run, and would have cost less if its tables had been clean: add saving to
- * their accounts.  Each share is shared out in proportion to what is missing in each,
- * the price less the account; shares in proportion to the price alone can make the
- * total many times that of the best decisions.  The tables are locked, but for those
- * that the statement itself has dropped.
- *
- * Has cached plans made anew when a flush has become worth it, also if that is because
- * others have written pages: that of all tables, after which tp_note_saving() has the
- * plan flush them, or that of a share, which may lead to a plan that reads some tables
- * with workers.  It need not, so a share that has paid when the plan was made is no
- * reason to plan again.
- */
-void
-tp_credit_saving(const FlushSaving *saving, PlannedStmt *stmt)
+/* Credit the shares of saving, and have plans made anew, as tp_credit_saving() says. */
+static void
+credit_shares(const FlushSaving *saving, PlannedStmt *stmt)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "accounts of temporary tables",
-												  ALLOCSET_SMALL_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
 	LocalBufStats *stats = tp_localbuf_stats_for_price();
 	bool		pays;
 	ListCell   *lc;
@@ -583,6 +621,36 @@ tp_credit_saving(const FlushSaving *saving, PlannedStmt *stmt)
 		foreach(lc, existing_tables(saving->relids))
 			CallSyscacheCallbacks(PROCOID, replan_hash(lfirst_oid(lc)));
 	}
+}
+
+/*
+ * The plan of queryDesc has run, and would have cost less if its tables had been clean:
+ * add saving to the accounts of those that it has read.  Returns false if there are
+ * none.  Each share is shared out in proportion to what is missing in each,
+ * the price less the account; shares in proportion to the price alone can make the
+ * total many times that of the best decisions.  The tables are locked, but for those
+ * that the statement itself has dropped.
+ *
+ * Has cached plans made anew when a flush has become worth it, also if that is because
+ * others have written pages: that of all tables, after which tp_note_saving() has the
+ * plan flush them, or that of a share, which may lead to a plan that reads some tables
+ * with workers.  It need not, so a share that has paid when the plan was made is no
+ * reason to plan again.
+ */
+bool
+tp_credit_saving(FlushSaving *saving, QueryDesc *queryDesc)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "accounts of temporary tables",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	bool		credited;
+
+	keep_scanned(saving, queryDesc->planstate);
+	credited = saving->shares != NIL;
+	if (credited)
+		credit_shares(saving, queryDesc->plannedstmt);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
+	return credited;
 }

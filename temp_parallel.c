@@ -46,9 +46,14 @@ static explain_per_plan_hook_type prev_explain_per_plan = NULL;
 #else
 static ExplainOneQuery_hook_type prev_ExplainOneQuery = NULL;
 
-/* the query that is being explained, and its plan if that has a saving */
-static Query *explained_query = NULL;
-static PlannedStmt *explained_stmt = NULL;
+/* the query that is being explained, and its plan once it has been planned */
+typedef struct Explained
+{
+	Query	   *query;
+	PlannedStmt *stmt;
+} Explained;
+
+static Explained explained = {NULL, NULL};
 #endif
 
 void		_PG_init(void);
@@ -92,7 +97,8 @@ plan_with_workers(PLANNER_HOOK_ARGS)
 		return stmt;
 
 	parse = copyObject(copy);
-	if (tp_note_saving(stmt, flushed, charges.stats, PLANNER_HOOK_PASS))
+	if (tp_note_saving(stmt, flushed, charges.stats, prev_planner,
+					   PLANNER_HOOK_PASS))
 	{
 		parse = copy;
 		stmt = plan_and_place(CHARGE_CLEAN, &charges, &flushed,
@@ -106,8 +112,8 @@ static void
 note_explained(Query *parse, PlannedStmt *stmt)
 {
 #ifndef EXPLAIN_HAS_PER_PLAN_HOOK
-	if (parse == explained_query)
-		explained_stmt = stmt;
+	if (parse == explained.query)
+		explained.stmt = stmt;
 #endif
 }
 
@@ -277,12 +283,8 @@ credit_statement(QueryDesc *queryDesc)
 	FlushSaving saving;
 
 	(void) tp_saving_of(queryDesc->plannedstmt, &saving);
-	tp_keep_scanned(&saving, queryDesc->planstate);
-	if (saving.shares != NIL)
-	{
+	if (tp_credit_saving(&saving, queryDesc))
 		tp_session_stats.serial_by_flush++;
-		tp_credit_saving(&saving, queryDesc->plannedstmt);
-	}
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 }
@@ -343,32 +345,68 @@ temp_parallel_explain_per_plan(PlannedStmt *plannedstmt, IntoClause *into,
 	tp_explain_saving(plannedstmt, es);
 }
 #else
+/* ExplainOneQuery_hook's arguments, as one for a function with PG_TRY() */
+typedef struct ExplainCall
+{
+	Query	   *query;
+	int			cursorOptions;
+	IntoClause *into;
+	ExplainState *es;
+	const char *queryString;
+	ParamListInfo params;
+	QueryEnvironment *queryEnv;
+} ExplainCall;
+
+/* Explain a query, with lines about its saving, if it has one. */
+static void
+explain_with_saving(const ExplainCall *call)
+{
+	explained.query = call->query;
+	explained.stmt = NULL;
+	if (prev_ExplainOneQuery)
+		prev_ExplainOneQuery(call->query, call->cursorOptions, call->into,
+							 call->es, call->queryString, call->params,
+							 call->queryEnv);
+	else
+		explain_one_query(call->query, call->cursorOptions, call->into,
+						  call->es, call->queryString, call->params,
+						  call->queryEnv);
+	if (explained.stmt != NULL && call->es->format == EXPLAIN_FORMAT_TEXT)
+		tp_explain_saving(explained.stmt, call->es);
+}
+
 /*
- * Explain query, with a line about its saving, if it has one.  After an error
- * explained_query is left to temp_parallel_xact_callback(), as nothing reads it
- * before the next EXPLAIN.
+ * The same.  What it runs may explain other queries, and catch their errors.  With
+ * PG_FINALLY(), gcc warns that longjmp() might clobber the macro's own variable.
  */
+static void
+explain_nested(const ExplainCall *call)
+{
+	Explained	outer = explained;
+
+	PG_TRY();
+	{
+		explain_with_saving(call);
+	}
+	PG_CATCH();
+	{
+		explained = outer;
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	explained = outer;
+}
+
 static void
 temp_parallel_ExplainOneQuery(Query *query, int cursorOptions,
 							  IntoClause *into, ExplainState *es,
 							  const char *queryString, ParamListInfo params,
 							  QueryEnvironment *queryEnv)
 {
-	Query	   *outer_query = explained_query;
-	PlannedStmt *outer_stmt = explained_stmt;
+	ExplainCall call = {query, cursorOptions, into, es, queryString, params,
+	queryEnv};
 
-	explained_query = query;
-	explained_stmt = NULL;
-	if (prev_ExplainOneQuery)
-		prev_ExplainOneQuery(query, cursorOptions, into, es, queryString,
-							 params, queryEnv);
-	else
-		explain_one_query(query, cursorOptions, into, es, queryString, params,
-						  queryEnv);
-	if (explained_stmt != NULL && es->format == EXPLAIN_FORMAT_TEXT)
-		tp_explain_saving(explained_stmt, es);
-	explained_query = outer_query;
-	explained_stmt = outer_stmt;
+	explain_nested(&call);
 }
 #endif
 
@@ -383,16 +421,21 @@ temp_parallel_relcache_callback(Datum arg, Oid relid)
 	tp_refuse_again(relid);
 }
 
+/*
+ * Files are removed or emptied only by a transaction that has an ID.  Removed
+ * after this callback, so the next transaction looks once more.
+ */
 static void
 temp_parallel_xact_callback(XactEvent event, void *arg)
 {
+	static bool look_again = false;
+	bool		may_remove = TransactionIdIsValid(GetTopTransactionIdIfAny());
+
 	if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT)
 		return;
-	tp_account_close_empty();
-#ifndef EXPLAIN_HAS_PER_PLAN_HOOK
-	explained_query = NULL;
-	explained_stmt = NULL;
-#endif
+	if (may_remove || look_again)
+		tp_account_close_empty();
+	look_again = may_remove;
 }
 
 /* ----------

@@ -135,6 +135,27 @@ SELECT make_dirty();
 SELECT plans_left_to_leader AS left, serial_by_flush AS serial FROM temp_parallel_stats() \gset before_
 SELECT * FROM run('EXECUTE q(5)', 4);
 SELECT plans_left_to_leader - :before_left AS left_to_leader FROM temp_parallel_stats();
+
+-- So does one whose table has grown since: the costs of the plan are those of then.
+SELECT pg_flush_local_buffers('t') > 0 AS clean;
+CREATE TEMP TABLE growing AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 25000) g;
+VACUUM (ANALYZE) growing;
+SET plan_cache_mode = force_generic_plan;
+PREPARE grown(int) AS SELECT count(*), sum(id) FROM growing WHERE k < $1;
+SELECT pg_flush_local_buffers('growing') > 0 AS clean;
+SELECT * FROM run('EXECUTE grown(5)', 1, 'growing');
+UPDATE growing SET k = k;
+UPDATE growing SET k = k;
+SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('EXECUTE grown(5)', 25, 'growing');
+DROP TABLE growing;
+
+-- One that scans nothing does not count.
+PREPARE never(int) AS SELECT count(*) FROM t WHERE $1 = 3;
+SELECT pg_flush_local_buffers('t') >= 0 AS clean;
+EXPLAIN (COSTS OFF) EXECUTE never(4);
+SELECT make_dirty();
+SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('EXECUTE never(4)', 3);
+SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('EXECUTE never(3)', 3);
 RESET plan_cache_mode;
 
 -- What did not run to its end saves nothing, or nobody knows how much: a statement
@@ -188,6 +209,33 @@ SET parallel_setup_cost = 10;
 SET temp_parallel.enabled = off;
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
 RESET temp_parallel.enabled;
+
+-- An EXPLAIN that fails inside another one leaves nothing behind. Otherwise, the outer
+-- one would crash, or show what the inner one has.
+CREATE FUNCTION fails() RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN ANALYZE SELECT sum(1 / (k - k)) FROM t' LOOP
+	END LOOP;
+EXCEPTION WHEN division_by_zero THEN
+	PERFORM repeat('y', 100000);
+	RETURN 1;
+END $$;
+CREATE FUNCTION explain(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' || query LOOP
+		RETURN NEXT regexp_replace(line, '[0-9.]+', 'N', 'g');
+	END LOOP;
+END $$;
+SELECT pg_flush_local_buffers('u') >= 0 AS clean;
+SELECT make_dirty();
+SELECT line FROM explain('SELECT fails() FROM u LIMIT 1') line;
+SELECT line FROM explain('SELECT fails() FROM u LIMIT 1') line;
+DROP FUNCTION fails, explain;
+SELECT make_dirty('u');
 
 -- The tables of a join share what it would save. Otherwise, it would be counted twice.
 SELECT saving('SELECT count(*), sum(t.id) FROM t JOIN u USING (id)') AS saving \gset
