@@ -678,7 +678,7 @@ tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 
 	if (next != NULL || genetic_join_search(levels_needed) || !parallel)
 	{
-			set_charge(flush_cost(parallel ? tables_of_level(root, NIL) : NIL,
+		set_charge(flush_cost(parallel ? tables_of_level(root, NIL) : NIL,
 							  NIL), 0);
 		rel = tp_next_join_search(next, root, levels_needed, initial_rels);
 	}
