@@ -5,6 +5,7 @@
 MODULE_big = temp_parallel
 OBJS = \
 	exec_check.o \
+	exec_explain.o \
 	exec_flush.o \
 	exec_hint.o \
 	exec_run.o \
@@ -21,7 +22,9 @@ OBJS = \
 	func_localbuf.o \
 	func_oscache.o \
 	func_stats.o \
+	func_tables.o \
 	func_view.o \
+	localbuf_account.o \
 	localbuf_dropped.o \
 	localbuf_evict.o \
 	localbuf_family.o \
@@ -35,8 +38,11 @@ OBJS = \
 	plan_paths.o \
 	plan_pins.o \
 	plan_placement.o \
+	plan_repeated.o \
+	plan_saving.o \
 	plan_user_code.o \
 	plan_walk.o \
+	processors.o \
 	readonly_heap.o \
 	readonly_index.o \
 	readonly_phase.o \

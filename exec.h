@@ -19,7 +19,8 @@
 extern void tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
 
 /* exec_second_look.c */
-extern bool tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes);
+extern bool tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes,
+									   FlushSaving *saving);
 
 /* exec_flush.c */
 extern void tp_register_flush_node(void);
@@ -28,6 +29,9 @@ extern void tp_find_parallel_nodes(PlanState *root, List **gathers,
 extern const FlushPlan *tp_flush_node_plan(CustomScanState *flush_node);
 extern void tp_skip_flush_nodes(List *flush_nodes);
 extern void tp_count_launched_workers(List *flush_nodes);
+
+/* exec_explain.c */
+extern void tp_explain_saving(PlannedStmt *stmt, ExplainState *es);
 
 /* exec_check.c */
 extern void tp_check_flushed(PlanState *ps, const FlushPlan *plan);

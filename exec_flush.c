@@ -11,6 +11,10 @@
  * worker with the node in its plan gets access to the node's tables
  * (exec_worker.c).
  *
+ * Where the planner has limited the number of processes (plan_repeated.c), the node
+ * has no more workers launched, and in the leader it returns no rows once there
+ * are that many.
+ *
  * The invariant: when a worker starts, the files of each table and index that
  * it may read hold every page as the leader sees it.
  *
@@ -18,6 +22,7 @@
  */
 #include "postgres.h"
 
+#include "access/parallel.h"
 #include "nodes/nodeFuncs.h"
 #include "portability/instr_time.h"
 #include "utils/lsyscache.h"
@@ -121,6 +126,30 @@ temp_flush_pass_on(PlanState *ps)
 	return ExecProcNode(outerPlanState(ps));
 }
 
+/*
+ * Has the last launch got all the processes that may run the plan below, so that
+ * the leader stays out?  In the leader.
+ */
+static bool
+leader_only_gathers(TempFlushState *state)
+{
+	return state->plan.processes > 0 && state->gather != NULL &&
+		*nworkers_launched(state) >= state->plan.processes;
+}
+
+/*
+ * The same in the leader if the number of processes is limited.  To its Gather, no
+ * row means that the leader has no more rows to add to those of the workers, as at
+ * the end of its part of them.
+ */
+static TupleTableSlot *
+temp_flush_pass_on_limited(PlanState *ps)
+{
+	if (leader_only_gathers((TempFlushState *) ps))
+		return NULL;
+	return ExecProcNode(outerPlanState(ps));
+}
+
 /* Called at the end of ExecInitCustomScan() of nodeCustom.c. */
 static void
 temp_flush_begin(CustomScanState *css, EState *estate, int eflags)
@@ -135,13 +164,16 @@ temp_flush_begin(CustomScanState *css, EState *estate, int eflags)
 	ps->resultopsset = true;
 
 	/* bypass nodeCustom.c: one indirect call for each row is enough */
-	ps->ExecProcNode = temp_flush_pass_on;
+	if (((TempFlushState *) css)->plan.processes > 0 && !IsParallelWorker())
+		ps->ExecProcNode = temp_flush_pass_on_limited;
+	else
+		ps->ExecProcNode = temp_flush_pass_on;
 }
 
 static TupleTableSlot *
 temp_flush_exec(CustomScanState *css)
 {
-	return temp_flush_pass_on(&css->ss.ps);
+	return css->ss.ps.ExecProcNodeReal(&css->ss.ps);
 }
 
 static void
@@ -267,8 +299,8 @@ temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 
 /*
  * In the leader, before each launch of workers: write the dirty pages of the
- * node's tables, TOAST tables and listed indexes, and tell the workers the
- * tuple bound.  Opens the relations without a lock, and closes them.  Raises
+ * node's tables, TOAST tables and listed indexes, tell the workers the tuple
+ * bound, and have no more workers launched than there may be processes.  Opens the relations without a lock, and closes them.  Raises
  * an internal error if a table is not in a read-only phase or the plan reads
  * one that is not listed, and what the storage manager raises; pages not
  * written by then stay dirty.  ExecGather() of nodeGather.c and
@@ -295,6 +327,8 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 		/* the old workers are not counted again if this launch fails */
 		*nworkers_launched(state) = 0;
 	}
+	if (state->plan.processes > 0)
+		ReinitializeParallelWorkers(pcxt, state->plan.processes);
 	shared->tuples_needed = IsA(state->gather, GatherState) ?
 		((GatherState *) state->gather)->tuples_needed :
 		((GatherMergeState *) state->gather)->tuples_needed;
@@ -311,6 +345,7 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	}
 	written = tp_flush_local_buffers_of(relations);
 	tp_family_close(relations);
+	tp_cut_accounts(state->plan.relids);
 
 	INSTR_TIME_SET_CURRENT(elapsed);
 	INSTR_TIME_SUBTRACT(elapsed, start);
@@ -369,6 +404,15 @@ temp_flush_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		ExplainPropertyInteger("Planned Allocated Buffers", NULL,
 							   planned->allocated, es);
 		ExplainPropertyFloat("Planned Flush Cost", NULL, planned->cost, 2, es);
+	}
+
+	if (state->plan.processes > 0 && (!es->analyze || leader_only_gathers(state)))
+	{
+		ExplainPropertyText("Leader", "gathers only", es);
+		ExplainPropertyInteger("Processors", NULL, state->plan.processes, es);
+		if (es->costs)
+			ExplainPropertyFloat("Repeated Cost", NULL, state->plan.repeated, 2,
+								 es);
 	}
 
 	if (!es->analyze)

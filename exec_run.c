@@ -114,6 +114,7 @@ tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	MemoryContext old;
 	List	   *gathers;
 	List	   *flush_nodes;
+	FlushSaving saving;
 	bool		alone = false;
 
 	Assert(queryDesc->plannedstmt->parallelModeNeeded);
@@ -132,13 +133,16 @@ tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	tp_find_parallel_nodes(queryDesc->planstate, &gathers, &flush_nodes);
 	tp_inline_initplans(queryDesc->estate, gathers);
 	if (flush_nodes != NIL)
-		alone = tp_leader_alone_is_cheaper(queryDesc->plannedstmt, flush_nodes);
+		alone = tp_leader_alone_is_cheaper(queryDesc->plannedstmt, flush_nodes,
+										   &saving);
 	MemoryContextSwitchTo(old);
 
 	if (alone)
 	{
 		tp_skip_flush_nodes(flush_nodes);
 		run_without_workers(context, next, EXECUTOR_RUN_PASS);
+		if (tp_enabled && tp_flush_investment)
+			(void) tp_credit_saving(&saving, queryDesc);
 	}
 	else if (flush_nodes != NIL)
 		run_in_phase(context, flush_nodes, next, EXECUTOR_RUN_PASS);

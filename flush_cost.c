@@ -13,12 +13,18 @@
  * storage, whichever relation's page it holds, so allocated is the number for
  * the whole pool.
  *
+ * The second term is charged each time that workers are to be launched.  The first
+ * is an investment, from which later statements gain, so accounts
+ * (localbuf_account.c) pay for that alone.
+ *
  * The formula is that of "Inventing A Cost Model for PostgreSQL Local Buffers
  * Flush", January 2026.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
+
+#include <math.h>
 
 #include "optimizer/optimizer.h"
 #include "utils/spccache.h"
@@ -63,12 +69,14 @@ add_writes(FlushCost *cost, LocalBufStats *stats, List *relations)
 /*
  * The cost of a flush of the tables relids, a List of Oid without duplicates,
  * with their TOAST tables and those of their indexes that are in indexes, by
- * the counts in stats.  The tables are locked.  No tables cost nothing.
+ * the counts in stats, and what it is charged.  The tables are locked.  No tables
+ * cost nothing.
  */
 FlushCost
 tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 {
 	FlushCost	result = {0};
+	Cost		saved = 0;
 	ListCell   *lc;
 
 	if (relids == NIL)
@@ -77,13 +85,51 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 	foreach(lc, relids)
 	{
 		List	   *family = tp_family_open(lfirst_oid(lc), indexes);
+		Cost		before = result.cost;
 
 		add_writes(&result, stats, family);
+		if (tp_flush_investment)
+			saved += tp_account_balance(linitial(family),
+										result.cost - before);
 		tp_family_close(family);
 	}
 	result.allocated = stats->allocated;
-	result.cost += tp_buffer_scan_cost * stats->allocated;
+	result.search = tp_buffer_scan_cost * stats->allocated;
+	result.charge = isinf(result.cost) ? result.cost :
+		Max(result.cost - saved, 0) + result.search;
+	result.cost += result.search;
 	return result;
+}
+
+/*
+ * What the accounts of the tables of flush pay of its cost.
+ */
+Cost
+tp_flush_account(const FlushCost *flush)
+{
+	return isinf(flush->cost) ? 0 : flush->cost - flush->charge;
+}
+
+/*
+ * Pages of tables relids, which are locked, have been written: cut their accounts
+ * to what a flush of all that is left would cost, without the search of the pool.
+ */
+void
+tp_cut_accounts(List *relids)
+{
+	LocalBufStats *stats = tp_localbuf_stats_collect();
+	ListCell   *lc;
+
+	foreach(lc, relids)
+	{
+		List	   *family = tp_family_open(lfirst_oid(lc),
+											tp_table_indexes(lfirst_oid(lc)));
+		FlushCost	left = {0};
+
+		add_writes(&left, stats, family);
+		tp_account_cut(linitial(family), left.cost);
+		tp_family_close(family);
+	}
 }
 
 /*
@@ -97,7 +143,8 @@ tp_flush_cost_of_pool(LocalBufStats *stats)
 
 	result.allocated = stats->allocated;
 	result.dirtied = stats->dirtied;
-	result.cost = tp_write_temp_page_cost * stats->dirtied +
-		tp_buffer_scan_cost * stats->allocated;
+	result.search = tp_buffer_scan_cost * stats->allocated;
+	result.cost = tp_write_temp_page_cost * stats->dirtied + result.search;
+	result.charge = result.cost;
 	return result;
 }

@@ -102,6 +102,7 @@ pg_flush_local_buffers_relation(PG_FUNCTION_ARGS)
 	family = tp_family_open(relid, tp_table_indexes(relid));
 	written = tp_flush_local_buffers_of(family);
 	tp_family_close(family);
+	tp_cut_accounts(list_make1_oid(relid));
 	PG_RETURN_INT64(written);
 }
 

@@ -17,14 +17,14 @@ PG_FUNCTION_INFO_V1(temp_parallel_stats);
 /*
  * temp_parallel_stats() returns record
  *
- * The counters of the calling session.
+ * The counters of the calling session, and the processors that it may use.
  */
 Datum
 temp_parallel_stats(PG_FUNCTION_ARGS)
 {
 	TupleDesc	tupdesc;
-	Datum		values[6];
-	bool		nulls[6] = {0};
+	Datum		values[8];
+	bool		nulls[8] = {0};
 
 	tp_refuse_in_worker();
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
@@ -36,6 +36,8 @@ temp_parallel_stats(PG_FUNCTION_ARGS)
 	values[3] = Int64GetDatum(tp_session_stats.workers_launched);
 	values[4] = Int64GetDatum(tp_session_stats.hints_dropped);
 	values[5] = Int64GetDatum(tp_session_stats.left_to_leader);
+	values[6] = Int64GetDatum(tp_session_stats.serial_by_flush);
+	values[7] = Int32GetDatum(tp_usable_processors());
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
 													  values, nulls)));
 }

@@ -59,17 +59,29 @@ extern LocalBufCount *tp_localbuf_stats_relation(LocalBufStats *stats,
 												 Relation rel);
 extern bool tp_local_buffer_is_pinned(int i);
 
+/* localbuf_account.c */
+extern Cost tp_account_balance(Relation table, Cost price);
+extern void tp_account_add(Relation table, Cost saving, Cost price);
+extern void tp_account_cut(Relation table, Cost price);
+extern void tp_account_close_all(void);
+extern void tp_account_close_empty(void);
+
 /* flush_cost.c */
 typedef struct FlushCost
 {
 	int			allocated;		/* buffers in the pool, all relations */
 	int			dirtied;		/* pages that the flush would write */
 	Cost		cost;			/* of the flush */
+	Cost		charge;			/* that less the tables' accounts */
+	Cost		search;			/* what remains of both once all pages are
+								 * clean */
 } FlushCost;
 
 extern double tp_tablespace_factor(Relation rel);
 extern FlushCost tp_flush_cost_of_tables(LocalBufStats *stats, List *relids,
 										 List *indexes);
+extern Cost tp_flush_account(const FlushCost *flush);
+extern void tp_cut_accounts(List *relids);
 extern FlushCost tp_flush_cost_of_pool(LocalBufStats *stats);
 
 /* localbuf_hints.c */

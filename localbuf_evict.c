@@ -133,6 +133,7 @@ tp_evict_local_buffers_of_table(Oid relid)
 	result = tp_evict_local_buffers(locators, n);
 	pfree(locators);
 	tp_family_close(family);
+	tp_cut_accounts(list_make1_oid(relid));
 	return result;
 }
 
@@ -166,6 +167,7 @@ tp_evict_owned_local_buffers(void)
 			others += count->allocated;
 	}
 	result = tp_evict_local_buffers(locators, n);
+	tp_account_close_all();
 	result.skipped += others;
 	return result;
 }

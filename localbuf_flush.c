@@ -211,6 +211,7 @@ tp_flush_all_local_buffers(void)
 			dirty[ndirty++] = i;
 	}
 	write_buffers(dirty, ndirty, heaps, nheaps);
+	tp_account_close_all();
 	pfree(heaps);
 	pfree(dirty);
 	return ndirty;

@@ -14,6 +14,7 @@
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
 
+#include "executor/execdesc.h"
 #include "localbuf.h"
 
 /* plan_paths.c */
@@ -21,10 +22,25 @@ extern void tp_add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel,
 										Index rti, RangeTblEntry *rte);
 
 /* plan_gather_cost.c */
+typedef enum FlushCharging
+{
+	NOT_FOR_WORKERS,			/* no worker may read temporary tables */
+	CHARGE_FLUSH,				/* Gather is charged with the flush */
+	CHARGE_CLEAN				/* the same as if all tables were clean */
+} FlushCharging;
+
+typedef struct FlushCharges
+{
+	FlushCharging charging;
+	LocalBufStats *stats;		/* what the charges are of, or NULL if not
+								 * counted yet */
+	bool		charged;		/* was a Gather charged for writing pages? */
+} FlushCharges;
+
 extern PlannedStmt *tp_planner_with_flush_cost(planner_hook_type next,
 											   PLANNER_HOOK_ARGS,
-											   bool consider_temp,
-											   LocalBufStats **stats);
+											   FlushCharging charging,
+											   FlushCharges *charges);
 extern bool tp_planning_temp_tables(void);
 extern void tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel);
 extern void tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final);
@@ -35,6 +51,33 @@ extern RelOptInfo *tp_join_search_with_flush_cost(join_search_hook_type next,
 												  PlannerInfo *root,
 												  int levels_needed,
 												  List *initial_rels);
+
+/* plan_saving.c */
+typedef struct FlushSaving
+{
+	Cost		saving;			/* of a plan with workers, if tables are clean */
+	List	   *relids;			/* the tables that it would flush */
+	List	   *indexes;		/* the same of their indexes */
+	List	   *shares;			/* of FlushSaving without shares: its parts by
+								 * the tables that they take to be clean */
+	bool		paid;			/* of a share: was it more than the charge of
+								 * its tables when the plan was made? */
+} FlushSaving;
+
+extern Cost tp_gather_cost_alone(Plan *gather, PlannedStmt *stmt);
+extern void tp_divide_saving(FlushSaving *saving, PlannedStmt *stmt);
+extern bool tp_note_saving(PlannedStmt *stmt, List *flushed,
+						   LocalBufStats *stats, planner_hook_type next,
+						   PLANNER_HOOK_ARGS);
+extern bool tp_has_saving(PlannedStmt *stmt);
+extern bool tp_saving_of(PlannedStmt *stmt, FlushSaving *saving);
+extern bool tp_credit_saving(FlushSaving *saving, QueryDesc *queryDesc);
+
+/* plan_repeated.c */
+extern bool tp_is_repeated(Plan *plan, Plan *child);
+extern double tp_parallel_divisor(int workers);
+extern Cost tp_cost_of_few_processors(Path *path);
+extern int	tp_process_limit(Plan *plan, int workers, Cost *repeated);
 
 /* plan_walk.c */
 typedef struct PlanContents
@@ -50,6 +93,8 @@ extern List *tp_plan_children(Plan *plan);
 extern PlanContents tp_plan_contents(Plan *plan, List *rtable, List *subplans);
 extern PlanContents tp_statement_contents(PlannedStmt *stmt);
 extern bool tp_names_temp_table(List *rtable);
+extern bool tp_may_read_temp_table(Query *query);
+extern bool tp_reads_others(PlannedStmt *stmt, List *relids);
 extern List *tp_statement_gathers(PlannedStmt *stmt);
 
 /* plan_user_code.c */
@@ -65,11 +110,15 @@ extern int	tp_plan_pins(Plan *plan, Bitmapset *plan_ids, PlannedStmt *stmt);
 typedef struct FlushPlan
 {
 	List	   *relids;			/* temporary tables that the workers may read */
+	List	   *pages;			/* of the tables when planned, in that order */
 	List	   *indexes;		/* those of their indexes that they may read */
 	FlushCost	planned;		/* the planner's estimate */
 	int			pins;			/* size of the pool that the plan needs */
 	bool		user_code;		/* may workers run functions that are not
 								 * core's? */
+	int			processes;		/* that may run the plan below; 0: no limit */
+	Cost		repeated;		/* what of its cost each of them repeats, if
+								 * limited */
 } FlushPlan;
 
 extern CustomScan *tp_make_flush_node(Plan *child, const FlushPlan *info,
@@ -78,7 +127,8 @@ extern bool tp_is_flush_node(Plan *plan);
 extern FlushPlan tp_flush_plan(CustomScan *cscan);
 
 /* plan_placement.c */
-extern void tp_place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats);
+extern List *tp_place_flush_nodes(PlannedStmt *stmt,
+								  const FlushCharges *charges);
 extern CustomScan *tp_find_flush_node(Plan *top);
 
 #endif							/* PLAN_H */

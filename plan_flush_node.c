@@ -51,8 +51,8 @@ tp_make_flush_node(Plan *child, const FlushPlan *info, int plan_node_id)
 	CustomScan *cscan = makeNode(CustomScan);
 	Plan	   *plan = &cscan->scan.plan;
 
-	plan->startup_cost = child->startup_cost + info->planned.cost;
-	plan->total_cost = child->total_cost + info->planned.cost;
+	plan->startup_cost = child->startup_cost + info->planned.charge;
+	plan->total_cost = child->total_cost + info->planned.charge;
 	plan->plan_rows = child->plan_rows;
 	plan->plan_width = child->plan_width;
 	plan->parallel_aware = true;	/* otherwise the callbacks for parallel
@@ -69,7 +69,7 @@ tp_make_flush_node(Plan *child, const FlushPlan *info, int plan_node_id)
 
 	/*
 	 * Workers get the plan as text, from which a Float without a fraction
-	 * would be read back as an Integer, so the cost is a String.
+	 * would be read back as an Integer, so costs are Strings.
 	 */
 	cscan->custom_private =
 		list_make5(info->relids,
@@ -81,6 +81,13 @@ tp_make_flush_node(Plan *child, const FlushPlan *info, int plan_node_id)
 									makeInteger(info->pins));
 	cscan->custom_private = lappend(cscan->custom_private,
 									makeInteger(info->user_code));
+	cscan->custom_private = lappend(cscan->custom_private,
+									makeString(psprintf("%.17g", info->planned.charge)));
+	cscan->custom_private = lappend(cscan->custom_private,
+									makeInteger(info->processes));
+	cscan->custom_private = lappend(cscan->custom_private,
+									makeString(psprintf("%.17g", info->repeated)));
+	cscan->custom_private = lappend(cscan->custom_private, info->pages);
 	cscan->methods = GetCustomScanMethods(FLUSH_NODE_NAME, false);
 	return cscan;
 }
@@ -111,5 +118,9 @@ tp_flush_plan(CustomScan *cscan)
 	info.planned.cost = strtod(strVal(list_nth(items, 4)), NULL);
 	info.pins = intVal(list_nth(items, 5));
 	info.user_code = intVal(list_nth(items, 6)) != 0;
+	info.planned.charge = strtod(strVal(list_nth(items, 7)), NULL);
+	info.processes = intVal(list_nth(items, 8));
+	info.repeated = strtod(strVal(list_nth(items, 9)), NULL);
+	info.pages = (List *) list_nth(items, 10);
 	return info;
 }

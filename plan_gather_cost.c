@@ -23,6 +23,13 @@
  *	- for a set operation, whose Gather collects the rows of several query
  *	  levels, after each of these has been planned.
  *
+ * Besides the flush, the Gather of a relation is charged with what it costs that
+ * the processors are fewer than the processes (plan_repeated.c), by the cheapest
+ * partial path.  A plan for clean tables is charged with that too, and with the
+ * search of the pool.
+ * Not so a Gather of a set operation, or of a join search that cannot be charged
+ * relation by relation, below the topmost.
+ *
  * A charge needs a walk over the pool, which may take longer than a small
  * query.  So a relation whose Gather would lose even without a charge gets
  * none, and the pool is not counted for it (see gather_may_win()).  If such a
@@ -59,8 +66,8 @@
 typedef struct PlannerCall
 {
 	struct PlannerCall *outer;
-	bool		consider_temp;	/* may this one read temporary tables in
-								 * workers? */
+	FlushCharging charging;
+	bool		has_charged;	/* has a Gather been charged for writes? */
 	double		before;			/* parallel_setup_cost to restore */
 	bool		saved;			/* will the server restore it, too? */
 	double		setup_cost;		/* parallel_setup_cost without a charge */
@@ -109,37 +116,38 @@ setup_cost_without_charge(void)
 }
 
 /*
- * Add cost to every Gather path that is made from now on, in place of the last
- * charge.
+ * Add the cost of a flush, and of having few processors, to every Gather path that
+ * is made from now on, in place of the last charge.
  */
 static void
-set_charge(Cost cost)
+set_charge(FlushCost flush, Cost processors)
 {
 	Cost		setup_cost = setup_cost_without_charge();
+	Cost		charge = flush.charge + processors;
 
-	if (cost > 0 && !current->saved)
+	if (charge > 0 && !current->saved)
 		save_setup_cost();
-	current->charged = setup_cost + cost;
+	current->has_charged |= flush.charge > flush.search;
+	current->charged = setup_cost + charge;
 	parallel_setup_cost = current->charged;
 }
 
 /*
- * Run the planner with charges.  next is another module's hook, or NULL;
- * consider_temp says whether workers may read the statement's temporary
- * tables at all.  Returns the plan, without flush nodes, and in *stats the
- * counts that the charges are based on, or NULL if none were needed; both in
- * the current memory context.
+ * Run the planner with charges.  next is another module's hook, or NULL.
+ * Returns the plan, without flush nodes, and in *charges what was charged; both
+ * in the current memory context.  The pool is not counted if *charges has counts.
  */
 PlannedStmt *
 tp_planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
-						   bool consider_temp, LocalBufStats **stats)
+						   FlushCharging charging, FlushCharges *charges)
 {
 	PlannerCall call = {0};
 	int			guc_level = NewGUCNestLevel();
 	PlannedStmt *volatile result;
 
 	call.outer = current;
-	call.consider_temp = consider_temp;
+	call.charging = charging;
+	call.stats = charges->stats;
 	call.before = parallel_setup_cost;
 	if (current != NULL && parallel_setup_cost == current->charged)
 		call.setup_cost = current->setup_cost;
@@ -165,7 +173,9 @@ tp_planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
 	PG_END_TRY();
 	AtEOXact_GUC(true, guc_level);	/* after an error the abort does it */
 
-	*stats = call.stats;
+	charges->charging = charging;
+	charges->stats = call.stats;
+	charges->charged = call.has_charged;
 	return result;
 }
 
@@ -173,7 +183,7 @@ tp_planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
 bool
 tp_planning_temp_tables(void)
 {
-	return current != NULL && current->consider_temp;
+	return current != NULL && current->charging != NOT_FOR_WORKERS;
 }
 
 /* ----------
@@ -556,11 +566,13 @@ setop_gather_may_win(PlannerInfo *root, RelOptInfo *final)
  * The cost of flushing tables relids and those of their indexes that are in
  * indexes.  Counts the pool at the first call.
  */
-static Cost
+static FlushCost
 flush_cost(List *relids, List *indexes)
 {
+	FlushCost	result = {0};
+
 	if (relids == NIL)
-		return 0;
+		return result;
 	if (current->stats == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(current->context);
@@ -568,7 +580,10 @@ flush_cost(List *relids, List *indexes)
 		current->stats = tp_localbuf_stats_for_price();
 		MemoryContextSwitchTo(old);
 	}
-	return tp_flush_cost_of_tables(current->stats, relids, indexes).cost;
+	result = tp_flush_cost_of_tables(current->stats, relids, indexes);
+	if (current->charging == CHARGE_CLEAN)
+		result.charge = result.search;
+	return result;
 }
 
 /*
@@ -579,12 +594,19 @@ flush_cost(List *relids, List *indexes)
 void
 tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
 {
-	Cost		cost = 0;
+	FlushCost	flush = {0};
+	Cost		processors = 0;
 
 	if (rel->partial_pathlist != NIL && gather_may_win(root, rel))
-		cost = flush_cost(tables_of_rel(root, rel, NIL),
-						  indexes_of_path(linitial(rel->partial_pathlist), NIL));
-	set_charge(cost);
+	{
+		Path	   *path = linitial(rel->partial_pathlist);
+		List	   *relids = tables_of_rel(root, rel, NIL);
+
+		flush = flush_cost(relids, indexes_of_path(path, NIL));
+		if (relids != NIL)
+			processors = tp_cost_of_few_processors(path);
+	}
+	set_charge(flush, processors);
 }
 
 /*
@@ -598,18 +620,19 @@ void
 tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final)
 {
 	PlannerInfo *parent = root->parent_root;
+	FlushCost	nothing = {0};
 	List	   *relids = NIL;
 
 	if (parent == NULL || parent->parse->setOperations == NULL)
 		return;
 	if (!setop_gather_may_win(root, final))
 	{
-		set_charge(0);
+		set_charge(nothing, 0);
 		return;
 	}
 	relids = tables_of_level(parent, relids);
 	relids = tables_of_level(root, relids);
-	set_charge(flush_cost(relids, NIL));
+	set_charge(flush_cost(relids, NIL), 0);
 }
 
 /* Would make_rel_from_joinlist() of allpaths.c call geqo()? */
@@ -655,7 +678,8 @@ tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 
 	if (next != NULL || genetic_join_search(levels_needed) || !parallel)
 	{
-		set_charge(parallel ? flush_cost(tables_of_level(root, NIL), NIL) : 0);
+		set_charge(flush_cost(parallel ? tables_of_level(root, NIL) : NIL,
+							  NIL), 0);
 		rel = tp_next_join_search(next, root, levels_needed, initial_rels);
 	}
 	else

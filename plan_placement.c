@@ -61,6 +61,46 @@ tuple_bound_child(Plan *plan)
 }
 
 /*
+ * Add charge to the costs of gather, if it is in plan, and of what is above it.
+ * Returns whether it is.
+ */
+static bool
+add_charge(Plan *plan, Plan *gather, Cost charge)
+{
+	bool		found = plan == gather;
+	List	   *children;
+	ListCell   *lc;
+
+	if (plan == NULL)
+		return false;
+	children = tp_plan_children(plan);
+	foreach(lc, children)
+		found = found || add_charge(lfirst(lc), gather, charge);
+	list_free(children);
+	if (found)
+	{
+		plan->startup_cost += charge;
+		plan->total_cost += charge;
+	}
+	return found;
+}
+
+/* The same for the plan tree or the subplan of stmt that gather is in. */
+static void
+add_charge_to_statement(PlannedStmt *stmt, Plan *gather, Cost charge)
+{
+	ListCell   *lc;
+
+	if (add_charge(stmt->planTree, gather, charge))
+		return;
+	foreach(lc, stmt->subplans)
+	{
+		if (add_charge(lfirst(lc), gather, charge))
+			return;
+	}
+}
+
+/*
  * Insert a flush node below gather, and add its cost to the nodes between the
  * two.  The cost of gather itself includes it already.
  */
@@ -73,8 +113,8 @@ insert_flush_node(Plan *gather, const FlushPlan *info, int plan_node_id)
 
 	while ((child = tuple_bound_child(*place)) != NULL)
 	{
-		(*place)->startup_cost += info->planned.cost;
-		(*place)->total_cost += info->planned.cost;
+		(*place)->startup_cost += info->planned.charge;
+		(*place)->total_cost += info->planned.charge;
 		place = child;
 	}
 
@@ -97,11 +137,39 @@ tp_find_flush_node(Plan *top)
 	return tp_is_flush_node(*place) ? (CustomScan *) *place : NULL;
 }
 
+/* The workers of gather that share its plan with the leader; 0 if none do. */
+static int
+planned_workers(Plan *gather)
+{
+	if (IsA(gather, GatherMerge))
+		return ((GatherMerge *) gather)->num_workers;
+	return ((Gather *) gather)->single_copy ? 0 :
+		((Gather *) gather)->num_workers;
+}
+
+/* The sizes of tables relids, in that order. */
+static List *
+pages_of_tables(List *relids)
+{
+	List	   *pages = NIL;
+	ListCell   *lc;
+
+	foreach(lc, relids)
+	{
+		Relation	table = tp_relation_open(lfirst_oid(lc));
+
+		pages = lappend_int(pages, (int) RelationGetNumberOfBlocks(table));
+		RelationClose(table);
+	}
+	return pages;
+}
+
 /*
  * Give a flush node to each Gather of stmt that needs one, numbered after the
  * nodes that set_plan_refs() of setrefs.c has numbered.  Changes the plan in
- * place.  stats are the counts that the planner used, or NULL if it needed
- * none (debug_parallel_query made the plan parallel).
+ * place.  charges are those of the planner, which has needed no counts if
+ * debug_parallel_query made the plan parallel.
+ * Returns the OIDs of the tables that the plan flushes.
  *
  * An unknown node, anywhere in the plan, may read temporary tables or have a
  * Gather below it.  Then all Gathers of the statement run their plans in the
@@ -109,20 +177,22 @@ tp_find_flush_node(Plan *top)
  * launch none without parallel mode, and a parallel-aware node without shared
  * state works alone.
  */
-void
-tp_place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
+List *
+tp_place_flush_nodes(PlannedStmt *stmt, const FlushCharges *charges)
 {
+	LocalBufStats *stats = charges->stats;
 	PlanContents all = tp_statement_contents(stmt);
+	List	   *flushed = NIL;
 	int			last_id;
 	ListCell   *lc;
 
 	if (all.unknown && tp_names_temp_table(stmt->rtable))
 	{
 		stmt->parallelModeNeeded = false;
-		return;
+		return NIL;
 	}
 	if (all.temp_tables == NIL)
-		return;
+		return NIL;
 
 	last_id = max_plan_node_id(stmt->planTree);
 	foreach(lc, stmt->subplans)
@@ -140,10 +210,19 @@ tp_place_flush_nodes(PlannedStmt *stmt, LocalBufStats *stats)
 		if (stats == NULL)
 			stats = tp_localbuf_stats_for_price();
 		info.relids = contents.temp_tables;
+		info.pages = pages_of_tables(info.relids);
 		info.indexes = contents.indexes;
 		info.planned = tp_flush_cost_of_tables(stats, info.relids, info.indexes);
 		info.pins = tp_plan_pins(gather->lefttree, contents.subplans, stmt);
 		info.user_code = contents.user_code;
+		info.processes = tp_process_limit(gather->lefttree,
+										  planned_workers(gather),
+										  &info.repeated);
+		if (charges->charging == CHARGE_CLEAN)
+			add_charge_to_statement(stmt, gather,
+									info.planned.charge - info.planned.search);
 		insert_flush_node(gather, &info, ++last_id);
+		flushed = list_concat_unique_oid(flushed, info.relids);
 	}
+	return flushed;
 }

@@ -17,8 +17,13 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_proc.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 #include "plan.h"
 
@@ -378,4 +383,59 @@ tp_names_temp_table(List *rtable)
 			return true;
 	}
 	return false;
+}
+
+/* May a function be inlined, and read a temporary table thereby? */
+static bool
+is_sql_function(Oid function, void *context)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	result = ((Form_pg_proc) GETSTRUCT(tuple))->prolang == SQLlanguageId;
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+static bool
+may_read_temp_table_walker(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, RangeTblEntry))
+	{
+		RangeTblEntry *rte = (RangeTblEntry *) node;
+
+		return rte->rtekind == RTE_RELATION &&
+			(get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP ||
+			 (rte->inh && has_subclass(rte->relid)));
+	}
+	if (IsA(node, FuncExpr) &&
+		is_sql_function(((FuncExpr *) node)->funcid, context))
+		return true;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, may_read_temp_table_walker,
+								 context, QTW_EXAMINE_RTES_BEFORE);
+	return expression_tree_walker(node, may_read_temp_table_walker, context);
+}
+
+/*
+ * May the plan of query, rewritten but not planned, read a temporary table?
+ */
+bool
+tp_may_read_temp_table(Query *query)
+{
+	return may_read_temp_table_walker((Node *) query, NULL);
+}
+
+/*
+ * Does stmt read temporary tables of this session that are not in relids?
+ */
+bool
+tp_reads_others(PlannedStmt *stmt, List *relids)
+{
+	return list_difference_oid(tp_statement_contents(stmt).temp_tables,
+							   relids) != NIL;
 }

@@ -152,13 +152,15 @@ CREATE FUNCTION temp_parallel_stats(
 	OUT flush_time float8,
 	OUT workers_launched bigint,
 	OUT hints_dropped bigint,
-	OUT plans_left_to_leader bigint)
+	OUT plans_left_to_leader bigint,
+	OUT serial_by_flush bigint,
+	OUT processors integer)
 RETURNS record
 AS 'MODULE_PATHNAME', 'temp_parallel_stats'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION temp_parallel_stats() IS
-'this session''s flushes before launches of workers, the pages and milliseconds they took, workers launched after them, pages whose hints the leader dropped, and statements whose parallel plan the leader ran alone';
+'this session''s flushes before launches of workers, the pages and milliseconds they took, workers launched after them, pages whose hints the leader dropped, statements whose parallel plan the leader ran alone, statements that had no workers only because of the flush, and the number of processors that the session may use';
 
 -- calibrating the cost model
 
@@ -192,3 +194,32 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION temp_parallel_calibrate(integer, integer, name, float8) IS
 'measure on a temporary table of its own, in microseconds, what writing, reading and processing a page and looking at a buffer take and what workers gain, and recommend settings for the cost model; nulls where the measurements vary by more than max_cv, or workers gain nothing';
+
+CREATE FUNCTION temp_parallel_tables(
+	OUT relation regclass,
+	OUT pages bigint,
+	OUT dirty_pages integer,
+	OUT flush_cost float8,
+	OUT account float8)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'temp_parallel_tables'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION temp_parallel_tables() IS
+'temporary tables of this session and what flushing them would cost';
+
+CREATE VIEW temp_parallel_tables AS
+	SELECT * FROM temp_parallel_tables();
+
+COMMENT ON VIEW temp_parallel_tables IS
+'temporary tables of this session and what flushing them would cost';
+COMMENT ON COLUMN temp_parallel_tables.pages IS
+'pages of the table itself';
+COMMENT ON COLUMN temp_parallel_tables.dirty_pages IS
+'dirty local buffers of the table, its indexes and its TOAST table';
+COMMENT ON COLUMN temp_parallel_tables.flush_cost IS
+'what the planner would charge for writing them if the account were empty';
+COMMENT ON COLUMN temp_parallel_tables.account IS
+'what workers would have saved so far had the table been clean; subtracted from the flush cost';
+
+GRANT SELECT ON temp_parallel_tables TO PUBLIC;

@@ -19,6 +19,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "fmgr.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -26,6 +27,7 @@
 #include "optimizer/planner.h"
 #include "tcop/utility.h"
 #include "utils/inval.h"
+#include "utils/memutils.h"
 
 #include "exec.h"
 #include "readonly.h"
@@ -39,6 +41,20 @@ static create_upper_paths_hook_type prev_create_upper_paths = NULL;
 static ExecutorStart_hook_type prev_ExecutorStart = NULL;
 static ExecutorRun_hook_type prev_ExecutorRun = NULL;
 static ProcessUtility_hook_type prev_ProcessUtility = NULL;
+#ifdef EXPLAIN_HAS_PER_PLAN_HOOK
+static explain_per_plan_hook_type prev_explain_per_plan = NULL;
+#else
+static ExplainOneQuery_hook_type prev_ExplainOneQuery = NULL;
+
+/* the query that is being explained, and its plan once it has been planned */
+typedef struct Explained
+{
+	Query	   *query;
+	PlannedStmt *stmt;
+} Explained;
+
+static Explained explained = {NULL, NULL};
+#endif
 
 void		_PG_init(void);
 
@@ -47,14 +63,64 @@ void		_PG_init(void);
  * ----------
  */
 
+/* Plan a statement, and place its flush nodes, for tables *flushed. */
+static PlannedStmt *
+plan_and_place(FlushCharging charging, FlushCharges *charges, List **flushed,
+			   PLANNER_HOOK_ARGS)
+{
+	PlannedStmt *stmt = tp_planner_with_flush_cost(prev_planner,
+												   PLANNER_HOOK_PASS,
+												   charging, charges);
+
+	*flushed = stmt->parallelModeNeeded ?
+		tp_place_flush_nodes(stmt, charges) : NIL;
+	return stmt;
+}
+
 /*
- * Plan a statement, with charges if workers may read temporary tables.  For
- * that it has to meet those conditions of standard_planner() of planner.c for
- * parallel mode that are cheap to test.
+ * Plan a statement whose workers may read temporary tables.  If a charge decided
+ * that some are not read by workers, the statement is planned again without it, to
+ * learn what they would save, and a third time if that turns out to be the better
+ * plan.  The planner scribbles on a Query, so each call but the last gets a copy.
  */
+static PlannedStmt *
+plan_with_workers(PLANNER_HOOK_ARGS)
+{
+	Query	   *copy = tp_flush_investment && tp_may_read_temp_table(parse) ?
+		copyObject(parse) : NULL;
+	FlushCharges charges = {0};
+	List	   *flushed;
+	PlannedStmt *stmt = plan_and_place(CHARGE_FLUSH, &charges, &flushed,
+									   PLANNER_HOOK_PASS);
+
+	if (copy == NULL || !charges.charged || !tp_reads_others(stmt, flushed))
+		return stmt;
+
+	parse = copyObject(copy);
+	if (tp_note_saving(stmt, flushed, charges.stats, prev_planner,
+					   PLANNER_HOOK_PASS))
+	{
+		parse = copy;
+		stmt = plan_and_place(CHARGE_CLEAN, &charges, &flushed,
+							  PLANNER_HOOK_PASS);
+	}
+	return stmt;
+}
+
+/* stmt, the plan of parse, may be the one that is being explained. */
+static void
+note_explained(Query *parse, PlannedStmt *stmt)
+{
+#ifndef EXPLAIN_HAS_PER_PLAN_HOOK
+	if (parse == explained.query)
+		explained.stmt = stmt;
+#endif
+}
+
 static PlannedStmt *
 run_planner(PLANNER_HOOK_ARGS)
 {
+	FlushCharges charges = {0};
 	bool		consider_temp;
 
 	if (IsParallelWorker())
@@ -71,18 +137,17 @@ run_planner(PLANNER_HOOK_ARGS)
 		max_parallel_workers_per_gather > 0 &&
 		!IsParallelWorker();
 
-	/* a nested planner call must not inherit the outer call's charge */
-	if (consider_temp || tp_planning_temp_tables())
+	if (consider_temp)
 	{
-		LocalBufStats *stats;
-		PlannedStmt *stmt = tp_planner_with_flush_cost(prev_planner,
-													   PLANNER_HOOK_PASS,
-													   consider_temp, &stats);
+		PlannedStmt *stmt = plan_with_workers(PLANNER_HOOK_PASS);
 
-		if (consider_temp && stmt->parallelModeNeeded)
-			tp_place_flush_nodes(stmt, stats);
+		note_explained(parse, stmt);
 		return stmt;
 	}
+	/* a nested planner call must not inherit the outer call's charge */
+	if (tp_planning_temp_tables())
+		return tp_planner_with_flush_cost(prev_planner, PLANNER_HOOK_PASS,
+										  NOT_FOR_WORKERS, &charges);
 	if (prev_planner)
 		return prev_planner(PLANNER_HOOK_PASS);
 	return standard_planner(PLANNER_HOOK_PASS);
@@ -207,20 +272,44 @@ run_executor(EXECUTOR_RUN_ARGS)
 		standard_ExecutorRun(EXECUTOR_RUN_PASS);
 }
 
+/* queryDesc's plan, which has a saving, has run to its end. */
+static void
+credit_statement(QueryDesc *queryDesc)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "saving of a statement",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	FlushSaving saving;
+
+	(void) tp_saving_of(queryDesc->plannedstmt, &saving);
+	if (tp_credit_saving(&saving, queryDesc))
+		tp_session_stats.serial_by_flush++;
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}
+
 static void
 temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 {
 	ErrorContextCallback noting;
+	bool		complete = count == 0 && !queryDesc->already_executed &&
+		!ScanDirectionIsNoMovement(direction);
 
 	tp_begin_noting_missing_files(&noting);
 	run_executor(EXECUTOR_RUN_PASS);
 	tp_end_noting_missing_files(&noting);
+
+	if (complete && tp_enabled && tp_flush_investment &&
+		tp_has_saving(queryDesc->plannedstmt))
+		credit_statement(queryDesc);
 }
 
 static void
 temp_parallel_ProcessUtility(PROCESS_UTILITY_ARGS)
 {
 	ErrorContextCallback noting;
+	bool		truncates = IsA(pstmt->utilityStmt, TruncateStmt);
 
 	if (IsParallelWorker())
 		tp_worker_refuse_utility(pstmt->utilityStmt);
@@ -233,7 +322,93 @@ temp_parallel_ProcessUtility(PROCESS_UTILITY_ARGS)
 	else
 		standard_ProcessUtility(PROCESS_UTILITY_PASS);
 	tp_end_noting_missing_files(&noting);
+
+	/* may have truncated a new table's file in place; pstmt may be gone */
+	if (truncates)
+		tp_account_close_empty();
 }
+
+/* ----------
+ * EXPLAIN
+ * ----------
+ */
+#ifdef EXPLAIN_HAS_PER_PLAN_HOOK
+static void
+temp_parallel_explain_per_plan(PlannedStmt *plannedstmt, IntoClause *into,
+							   ExplainState *es, const char *queryString,
+							   ParamListInfo params,
+							   QueryEnvironment *queryEnv)
+{
+	if (prev_explain_per_plan)
+		prev_explain_per_plan(plannedstmt, into, es, queryString, params,
+							  queryEnv);
+	tp_explain_saving(plannedstmt, es);
+}
+#else
+/* ExplainOneQuery_hook's arguments, as one for a function with PG_TRY() */
+typedef struct ExplainCall
+{
+	Query	   *query;
+	int			cursorOptions;
+	IntoClause *into;
+	ExplainState *es;
+	const char *queryString;
+	ParamListInfo params;
+	QueryEnvironment *queryEnv;
+} ExplainCall;
+
+/* Explain a query, with lines about its saving, if it has one. */
+static void
+explain_with_saving(const ExplainCall *call)
+{
+	explained.query = call->query;
+	explained.stmt = NULL;
+	if (prev_ExplainOneQuery)
+		prev_ExplainOneQuery(call->query, call->cursorOptions, call->into,
+							 call->es, call->queryString, call->params,
+							 call->queryEnv);
+	else
+		explain_one_query(call->query, call->cursorOptions, call->into,
+						  call->es, call->queryString, call->params,
+						  call->queryEnv);
+	if (explained.stmt != NULL && call->es->format == EXPLAIN_FORMAT_TEXT)
+		tp_explain_saving(explained.stmt, call->es);
+}
+
+/*
+ * The same.  What it runs may explain other queries, and catch their errors.  With
+ * PG_FINALLY(), gcc warns that longjmp() might clobber the macro's own variable.
+ */
+static void
+explain_nested(const ExplainCall *call)
+{
+	Explained	outer = explained;
+
+	PG_TRY();
+	{
+		explain_with_saving(call);
+	}
+	PG_CATCH();
+	{
+		explained = outer;
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	explained = outer;
+}
+
+static void
+temp_parallel_ExplainOneQuery(Query *query, int cursorOptions,
+							  IntoClause *into, ExplainState *es,
+							  const char *queryString, ParamListInfo params,
+							  QueryEnvironment *queryEnv)
+{
+	ExplainCall call = {query, cursorOptions, into, es, queryString, params,
+	queryEnv};
+
+	explain_nested(&call);
+}
+#endif
 
 /* ----------
  * Invalidations
@@ -244,6 +419,23 @@ temp_parallel_relcache_callback(Datum arg, Oid relid)
 {
 	tp_readonly_relcache_callback(relid);
 	tp_refuse_again(relid);
+}
+
+/*
+ * Files are removed or emptied only by a transaction that has an ID.  Removed
+ * after this callback, so the next transaction looks once more.
+ */
+static void
+temp_parallel_xact_callback(XactEvent event, void *arg)
+{
+	static bool look_again = false;
+	bool		may_remove = TransactionIdIsValid(GetTopTransactionIdIfAny());
+
+	if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT)
+		return;
+	if (may_remove || look_again)
+		tp_account_close_empty();
+	look_again = may_remove;
 }
 
 /* ----------
@@ -257,6 +449,7 @@ _PG_init(void)
 	tp_register_flush_node();
 	tp_readonly_heap_init();
 	CacheRegisterRelcacheCallback(temp_parallel_relcache_callback, (Datum) 0);
+	RegisterXactCallback(temp_parallel_xact_callback, NULL);
 
 	prev_planner = planner_hook;
 	planner_hook = temp_parallel_planner;
@@ -272,4 +465,11 @@ _PG_init(void)
 	ExecutorRun_hook = temp_parallel_ExecutorRun;
 	prev_ProcessUtility = ProcessUtility_hook;
 	ProcessUtility_hook = temp_parallel_ProcessUtility;
+#ifdef EXPLAIN_HAS_PER_PLAN_HOOK
+	prev_explain_per_plan = explain_per_plan_hook;
+	explain_per_plan_hook = temp_parallel_explain_per_plan;
+#else
+	prev_ExplainOneQuery = ExplainOneQuery_hook;
+	ExplainOneQuery_hook = temp_parallel_ExplainOneQuery;
+#endif
 }

@@ -25,8 +25,13 @@ extern bool tp_enabled;
 extern double tp_write_temp_page_cost;
 extern double tp_buffer_scan_cost;
 extern int	tp_worker_temp_buffers;
+extern bool tp_flush_investment;
+extern int	tp_processors;
 
 extern void tp_define_settings(void);
+
+/* processors.c */
+extern int	tp_usable_processors(void);
 
 /* session.c */
 typedef struct SessionStats
@@ -37,6 +42,8 @@ typedef struct SessionStats
 	int64		workers_launched;	/* for plans with a flush node */
 	int64		hints_dropped;	/* pages, in the leader */
 	int64		left_to_leader; /* statements, by the second look */
+	int64		serial_by_flush;	/* statements that ran without workers
+									 * only because of the flush */
 } SessionStats;
 
 extern SessionStats tp_session_stats;

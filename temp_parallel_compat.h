@@ -18,11 +18,14 @@
 #include "access/valid.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
+#include "optimizer/cost.h"
 #include "optimizer/pathnode.h"
 #include "pgstat.h"
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
 #include "storage/smgr.h"
+#include "tcop/tcopprot.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
@@ -203,6 +206,23 @@ path_disabled_nodes(const Path *path)
 }
 
 /*
+ * The planner's cost of sorting rows of a width in work_mem, without that of the
+ * rows themselves.
+ */
+static inline Cost
+sort_cost(double rows, int width)
+{
+	Path		sort;
+
+	cost_sort(&sort, NULL, NIL,
+#if PG_VERSION_NUM >= 180000
+			  0,
+#endif
+			  0, rows, width, 0, work_mem, -1);
+	return sort.total_cost;
+}
+
+/*
  * From 18 on, each plan node counts the disabled nodes in it and below it,
  * and EXPLAIN shows a node as disabled if its count exceeds the sum of its
  * children's.  Give node, which is not disabled, the count of child, its only
@@ -227,6 +247,40 @@ set_disabled_nodes(CustomScan *node, Plan *child)
 	(void) child;
 #endif
 }
+
+/*
+ * From 18 on a module can add to the output of EXPLAIN for a whole plan.  Before,
+ * it can replace the planning and explaining of one query, and add to the output
+ * afterwards, where only the text format has room.
+ */
+#if PG_VERSION_NUM >= 180000
+#define EXPLAIN_HAS_PER_PLAN_HOOK 1
+#else
+static inline void
+explain_one_query(Query *query, int cursorOptions, IntoClause *into,
+				  ExplainState *es, const char *queryString,
+				  ParamListInfo params, QueryEnvironment *queryEnv)
+{
+#if PG_VERSION_NUM >= 170000
+	standard_ExplainOneQuery(query, cursorOptions, into, es, queryString,
+							 params, queryEnv);
+#else
+	BufferUsage start = pgBufferUsage;
+	BufferUsage usage = {0};
+	instr_time	planstart;
+	instr_time	planduration;
+	PlannedStmt *plan;
+
+	INSTR_TIME_SET_CURRENT(planstart);
+	plan = pg_plan_query(query, queryString, cursorOptions, params);
+	INSTR_TIME_SET_CURRENT(planduration);
+	INSTR_TIME_SUBTRACT(planduration, planstart);
+	BufferUsageAccumDiff(&usage, &pgBufferUsage, &start);
+	ExplainOnePlan(plan, into, es, queryString, params, queryEnv,
+				   &planduration, es->buffers ? &usage : NULL);
+#endif
+}
+#endif
 
 /* Hooks whose signature differs: their parameters, and how to pass them on. */
 #if PG_VERSION_NUM >= 190000

@@ -103,7 +103,7 @@ WHERE name IN ('debug_parallel_query', 'force_parallel_mode');
 SELECT call, refused('SELECT ' || format(call, quote_literal('mine'))) FROM functions ORDER BY no;
 SELECT call, refused('SELECT * FROM ' || call)
 FROM unnest(ARRAY['pg_local_buffers', 'pg_local_buffers_summary()',
-				  'pg_local_buffers_relations()', 'temp_parallel_stats()',
+				  'pg_local_buffers_relations()', 'temp_parallel_stats()', 'temp_parallel_tables',
 				  'pg_allocated_local_buffers()', 'pg_dirty_local_buffers()',
 				  'pg_temp_flush_cost()', 'pg_flush_local_buffers()',
 				  'pg_evict_local_buffers()']) call;

@@ -1,5 +1,7 @@
 """Planner settings: those of the modes, and random ones."""
 
+import random
+
 MODES = OFF, ON, ZERO = "off", "on", "zero"
 
 # name, first version that has it
@@ -58,6 +60,9 @@ def random_settings(rng, version):
         values["io_combine_limit"] = rng.choice(["8kB", "128kB", "128kB"])
     # Without effect where the server has no JIT.
     values["jit"] = "on" if rng.random() < 0.004 else "off"
+    # Not drawn from rng, so that a seed draws the same episode as before there were these settings.
+    values["temp_parallel.flush_investment"] = random.Random(repr(values)).choice(["on", "off"])
+    values["temp_parallel.processors"] = random.Random(repr(values)).choice(["0", "1", "1", "2", "3", "100"])
     return values
 
 

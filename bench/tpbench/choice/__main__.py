@@ -1,23 +1,17 @@
 """bench/planner_choice: time lost by the planner's choices, over a grid."""
 
 import argparse
-import os
-import platform
 import sys
-import time
 from statistics import mean, median
 
 from ..common import measure
+from ..common.arguments import listed
+from ..common.calibrate import calibrate
+from ..common.machine import busy, machine
 from ..common.progress import Progress, TimeLeft
 from ..common.session import apply, connect, use, value
 from ..common.settings import SETTINGS, line
 from . import grid, policy, report
-
-TRIES = 5           # for the calibration
-
-
-def listed(kind):
-    return lambda text: [kind(item) for item in text.split(",")]
 
 
 def arguments():
@@ -39,47 +33,6 @@ def arguments():
             not all(0 <= part <= 1 for part in args.dirty + args.selectivities):
         parser.error("rows must be at least 10, pairs at least 1, fractions between 0 and 1")
     return args
-
-
-def machine():
-    model = platform.processor() or platform.machine()
-    with open("/proc/cpuinfo") as info:
-        for entry in info:
-            if entry.startswith("model name"):
-                model = entry.split(":", 1)[1].strip()
-                break
-    return f"{len(os.sched_getaffinity(0))} processors ({model}), {platform.system()}" \
-        f" {platform.release()}"
-
-
-def busy(seconds=0.5):
-    """The fraction of the processors' time that others use while this process sleeps."""
-    def times():
-        with open("/proc/stat") as stat:
-            fields = [int(field) for field in stat.readline().split()[1:9]]
-        return sum(fields), fields[3] + fields[4]       # all, idle
-
-    before = times()
-    time.sleep(seconds)
-    total, idle = (now - then for now, then in zip(times(), before))
-    return 1 - idle / total
-
-
-def calibrate(conn, progress):
-    """The recommended constants. On a busy machine this may take more than one try."""
-    for _ in range(TRIES):
-        result = conn.execute(
-            "SELECT write_temp_page_cost, buffer_scan_cost, write_page_us, read_page_us,"
-            " process_page_us, gain_page_us, planner_unit_us, write_cv, gain_cv"
-            " FROM temp_parallel_calibrate()").fetchone()
-        write, scan, write_us, read_us, process_us, gain_us, unit_us, write_cv, gain_cv = result
-        progress.say(f"calibrated: a page takes {write_us:.2f} us to write, {read_us:.2f} to read,"
-                     f" {process_us:.2f} to process, of which workers gain {gain_us:.2f};"
-                     f" a unit of the planner is {unit_us:.2f} us"
-                     f" (coefficient of variation: writing {write_cv:.0%}, gain {gain_cv:.0%})")
-        if write is not None:
-            return write, scan
-    sys.exit("the machine is too busy to calibrate")
 
 
 def time_point(conn, point, arms, pairs, each):

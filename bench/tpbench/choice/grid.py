@@ -18,6 +18,7 @@ POOL_PART = 0.9     # fraction of the pool that a table may fill
 class Table:
     rows: int
     width: str
+    side_part: int = SIDE_PART
 
     def create(self, conn):
         """Create the table: vacuumed, so that no scan sets hint bits, and in the pool."""
@@ -26,11 +27,11 @@ class Table:
             CREATE TEMP TABLE main (id bigint, side integer, pick integer, amount integer,
                                     pad text);
             INSERT INTO main
-            SELECT i, i * 7919 % {self.rows // SIDE_PART}, i * 104729 % {PICKS}, i % 1003,
+            SELECT i, i * 7919 % {self.rows // self.side_part}, i * 104729 % {PICKS}, i % 1003,
                    repeat('x', {WIDTHS[self.width]})
             FROM generate_series(1::bigint, {self.rows}) AS i;
             CREATE TEMP TABLE side (id integer, kind integer);
-            INSERT INTO side SELECT i, i % 25 FROM generate_series(0, {self.rows // SIDE_PART - 1}) i
+            INSERT INTO side SELECT i, i % 25 FROM generate_series(0, {self.rows // self.side_part - 1}) i
         """)
         conn.execute("VACUUM (ANALYZE) main")
         conn.execute("VACUUM (ANALYZE) side")

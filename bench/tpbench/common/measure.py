@@ -25,10 +25,12 @@ def digest(result):
 
     Rows that are equal in ORDER BY may come in any order, so rows are sorted here.
     """
-    rows = sorted(
-        repr([result.get_value(i, j) for j in range(result.nfields)])
-        for i in range(result.ntuples))
-    return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+    return digest_rows([result.get_value(i, j) for j in range(result.nfields)]
+                       for i in range(result.ntuples))
+
+
+def digest_rows(rows):
+    return hashlib.sha256("\n".join(sorted(map(repr, rows))).encode()).hexdigest()
 
 
 def run(conn, arm, sql, workload, phase, round):
@@ -56,6 +58,11 @@ def explain(conn, arm, sql, options="COSTS OFF"):
 
 def is_parallel(plan):
     return any("Gather" in line for line in plan)
+
+
+def counters(conn):
+    """Pages flushed, and workers launched over temporary tables, in this session."""
+    return conn.execute("SELECT pages_flushed, workers_launched FROM temp_parallel_stats()").fetchone()
 
 
 def select(runs, workload, phase, arm):

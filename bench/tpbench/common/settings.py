@@ -12,5 +12,5 @@ SETTINGS = {
 }
 
 
-def line():
-    return ", ".join(f"{name} = {value}" for name, value in SETTINGS.items())
+def line(settings=SETTINGS):
+    return ", ".join(f"{name} = {value}" for name, value in settings.items())

@@ -2,8 +2,10 @@
 
 import argparse
 import sys
+from pathlib import Path
 
 from ..common import measure, tpch
+from ..common.arguments import listed
 from ..common.progress import Progress, TimeLeft
 from ..common.session import OFF, ON, UNLOGGED, connect, use, value
 from ..common.settings import SETTINGS, line
@@ -19,6 +21,8 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--first-rounds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=3)
+    parser.add_argument("--temp-buffers", type=listed(str))
+    parser.add_argument("--defaults", action="store_true")
     parser.add_argument("--only", type=lambda text: set(text.split(",")))
     parser.add_argument("--csv")
     parser.add_argument("--plot")
@@ -33,6 +37,8 @@ def arguments():
 def choose(all_of_them, only):
     if only is None:
         return all_of_them
+    if "tpch" in only:
+        only = only - {"tpch"} | {w.name for w in all_of_them if w.is_tpch}
     unknown = only - {w.name for w in all_of_them} - {job.NAME}
     if unknown:
         sys.exit(f"no such workload: {', '.join(sorted(unknown))}")
@@ -56,13 +62,18 @@ def run_jobs(conn, args, progress):
     return jobs
 
 
-def load(conn, args, directory, progress):
-    workloads.create_permanent(conn, args.rows)
+def load(conn, args, chosen, directory, progress):
+    """Load the tables of the chosen workloads."""
+    synthetic = not all(w.is_tpch for w in chosen)
+    if synthetic:
+        workloads.create_permanent(conn, args.rows)
     for arm in (OFF, UNLOGGED):
         use(conn, arm)
         progress.say(f"loading {arm.persistence.lower()} tables")
-        workloads.create(conn, arm.persistence, args.rows)
-        tpch.load(conn, arm.persistence, directory)
+        if synthetic:
+            workloads.create(conn, arm.persistence, args.rows)
+        if any(w.is_tpch for w in chosen):
+            tpch.load(conn, arm.persistence, directory)
 
 
 def first_runs(conn, chosen, rounds, progress):
@@ -110,43 +121,63 @@ def repeated_runs(conn, chosen, rounds, progress):
     return runs
 
 
+def all_runs(conn, args, chosen, directory, progress):
+    """The Runs and JobRuns of one session. Leaves no tables to the next one."""
+    jobs = run_jobs(conn, args, progress)
+    runs = []
+    if chosen:
+        load(conn, args, chosen, directory, progress)
+        runs = first_runs(conn, chosen, args.first_rounds, progress)
+        runs += repeated_runs(conn, chosen, args.rounds, progress)
+    conn.execute("SET client_min_messages = warning")
+    conn.execute(f"DROP TABLE IF EXISTS {workloads.PERMANENT.name}; DROP SCHEMA unlogged CASCADE")
+    return runs, jobs
+
+
+def plot_path(path, temp_buffers, several):
+    """Each value of temp_buffers has its own plot."""
+    path = Path(path)
+    return path.with_stem(f"{path.stem}_{temp_buffers}") if several else path
+
+
 def main():
     args = arguments()
     progress = Progress()
     progress.say(f"TPC-H data of scale {args.scale:g}")
     directory = tpch.generate(f"{args.scale:g}")
     chosen = choose(workloads.synthetic(args.rows) + workloads.tpc_h(directory), args.only)
+    names = [w.name for w in chosen]
+    shared = {"temp_buffers": SETTINGS["temp_buffers"]} if args.defaults else SETTINGS
+    several = args.temp_buffers or [SETTINGS["temp_buffers"]]
     # A wrong path fails before the long work.
-    for path in (args.csv, args.plot):
+    for path in [args.csv] + [args.plot and plot_path(args.plot, b, args.temp_buffers) for b in several]:
         if path:
             open(path, "a").close()
 
-    conn = connect(SETTINGS)
-    jobs = run_jobs(conn, args, progress)
-    runs = []
-    if chosen:
-        load(conn, args, directory, progress)
-        runs = first_runs(conn, chosen, args.first_rounds, progress)
-        runs += repeated_runs(conn, chosen, args.rounds, progress)
-
-    title = f"{value(conn, 'SELECT version()')}\nTPC-H scale {args.scale:g}," \
-        f" {args.rows} narrow rows; {line()}"
-    print(f"\n{title}\nmedians; a ratio is the median over the rounds, in brackets the lowest and"
-          " the highest")
-    names = [w.name for w in chosen]
-    report.versus(runs, names, "First run after the table was filled, flush included", "first")
-    report.versus(runs, names, "Repeated runs", "repeat")
-    report.jobs(jobs)
+    results = {}
+    wrong = set()
+    for temp_buffers in several:
+        settings = shared | {"temp_buffers": temp_buffers}
+        with connect(settings) as conn:
+            version = value(conn, "SELECT version()")
+            runs, jobs = results[temp_buffers] = all_runs(conn, args, chosen, directory, progress)
+        title = f"{version}\nTPC-H scale {args.scale:g}, {args.rows} narrow rows; {line(settings)}"
+        print(f"\n{title}\nmedians; a ratio is the median over the rounds, in brackets the lowest and"
+              " the highest")
+        report.versus(runs, names, "First run after the table was filled, flush included", "first")
+        report.versus(runs, names, "Repeated runs", "repeat")
+        report.jobs(jobs)
+        if args.plot:
+            plot.draw(runs, names, jobs, title, plot_path(args.plot, temp_buffers, args.temp_buffers))
+        wrong |= {n for n in names if not measure.same_answers(runs, n)}
+        if jobs and not job.same_answers(jobs):
+            wrong.add(job.NAME)
+    if args.temp_buffers and chosen:
+        report.by_temp_buffers({b: runs for b, (runs, _) in results.items()}, names)
     if args.csv:
-        report.write_csv(runs, jobs, args.csv)
-    if args.plot:
-        plot.draw(runs, names, jobs, title, args.plot)
-
-    wrong = [n for n in names if not measure.same_answers(runs, n)]
-    if jobs and not job.same_answers(jobs):
-        wrong.append(job.NAME)
+        report.write_csv(results, args.csv)
     if wrong:
-        sys.exit(f"answers differ: {', '.join(wrong)}")
+        sys.exit(f"answers differ: {', '.join(sorted(wrong))}")
 
 
 if __name__ == "__main__":

@@ -5,16 +5,11 @@ from dataclasses import asdict, fields
 from statistics import geometric_mean, median
 
 from ..common.measure import Run, median_ms, plans, ratios, same_answers, select
+from ..common.report import rule, spread
 from . import job
 
-
-def rule(text):
-    print("-" * len(text))
-
-
-def spread(values):
-    """Median, lowest and highest."""
-    return f"{median(values):6.2f} [{min(values):.2f}, {max(values):.2f}]"
+SLOWER, MUCH_SLOWER = 1.05, 1.15
+LEAST_MS = 20
 
 
 def versus(runs, names, title, phase):
@@ -68,15 +63,46 @@ def jobs(all_jobs):
               f"{spread(job.ratios(all_jobs, k, 'unlogged')):>21}  {'/'.join(sorted(words))}")
 
 
-def write_csv(runs, all_jobs, path):
+def by_temp_buffers(results, names):
+    """Ratios of repeated runs for each value of temp_buffers; queries that are slower when
+    on are marked, unless they are so short that only noise is seen."""
+    head = f"{'on / off':16}" + "".join(f"{b:>19}" for b in results)
+    print(f"\nRepeated runs by temp_buffers; * slower when on by more than {SLOWER - 1:.0%}, **"
+          f" {MUCH_SLOWER - 1:.0%},\nof those that take over {LEAST_MS} ms when off\n{head}")
+    rule(head)
+    for name in names:
+        cells = []
+        for runs in results.values():
+            ratio = median(ratios(runs, name, "repeat", "on", "off"))
+            off = median_ms(runs, name, "repeat", "off")
+            mark = "" if off <= LEAST_MS or ratio <= SLOWER else "*" if ratio <= MUCH_SLOWER else "**"
+            cells.append(f"{ratio:.2f}{mark:2} {off:7.0f} ms")
+        print(f"{name:16}" + "".join(f"{cell:>19}" for cell in cells))
+    rule(head)
+    for base in ("off", "unlogged"):
+        print(f"{'sum on/' + base:16}" + "".join(
+            f"{total(runs, names, 'on') / total(runs, names, base):8.2f}"
+            f"{total(runs, names, base):8.0f} ms" for runs in results.values()))
+
+
+def total(runs, names, arm):
+    return sum(median_ms(runs, name, "repeat", arm) for name in names)
+
+
+def write_csv(results, path):
+    """results: runs and jobs by temp_buffers"""
     with open(path, "w", newline="") as out:
-        writer = csv.DictWriter(out, [f.name for f in fields(Run)])
+        writer = csv.DictWriter(out, ["temp_buffers"] + [f.name for f in fields(Run)])
         writer.writeheader()
-        writer.writerows(asdict(r) for r in runs)
-        for j in all_jobs:
-            steps = [("before", j.before, "", ""), ("drop", j.drop, "", "")] + [
+        for temp_buffers, (runs, all_jobs) in results.items():
+            writer.writerows({"temp_buffers": temp_buffers} | row
+                             for row in [asdict(r) for r in runs] + job_rows(all_jobs))
+
+
+def job_rows(all_jobs):
+    return [{"workload": job.NAME, "phase": step, "arm": j.arm, "round": j.round,
+             "plan": plan, "ms": ms, "rows": "", "digest": digest}
+            for j in all_jobs
+            for step, ms, plan, digest in [("before", j.before, "", ""), ("drop", j.drop, "", "")] + [
                 (f"query {k + 1}", ms, "parallel" if j.parallel[k] else "serial", j.digests[k])
-                for k, ms in enumerate(j.queries)]
-            writer.writerows({"workload": job.NAME, "phase": step, "arm": j.arm, "round": j.round,
-                              "plan": plan, "ms": ms, "rows": "", "digest": digest}
-                             for step, ms, plan, digest in steps)
+                for k, ms in enumerate(j.queries)]]

@@ -68,6 +68,7 @@ class Workload:
     # Refills the main table, given a connection; None if the first run is not
     # measured.
     refill: Optional[Callable] = None
+    is_tpch: bool = False
 
 
 def create(conn, persistence, rows):
@@ -108,4 +109,4 @@ def synthetic(rows):
 def tpc_h(directory):
     # The first run of a single query is measured, as the load takes long.
     refills = {"q01": lambda conn: tpch.reload(conn, "lineitem", directory)}
-    return [Workload(name, sql, refills.get(name)) for name, sql in tpch.queries().items()]
+    return [Workload(name, sql, refills.get(name), True) for name, sql in tpch.queries().items()]

@@ -1,0 +1,195 @@
+"""python3 -m promise: runs sequences of statements, and checks the bound for each."""
+
+import argparse
+import random
+import sys
+import time
+from itertools import combinations
+
+from .sequence import TABLES, WIDTHS, Broken, Query, Runner, Settings, Table
+
+# Paths whose costs differ by less than one percent are equal to add_path().
+BOUND = 2 * 1.01
+
+
+def queries(tables):
+    """Queries over these tables, of which there are one to three."""
+    names = [f"t{t}" for t in tables]
+    counts = [f"(SELECT sum(grp) FROM {name})" for name in names]
+    sql = [f"SELECT {' + '.join(counts)}",
+           "SELECT count(*) FROM (" + " UNION ALL ".join(f"SELECT * FROM {n}" for n in names) + ") u"]
+    if len(names) > 1:
+        joined = names[0] + "".join(f" JOIN {name} USING (id)" for name in names[1:])
+        sql += [f"SELECT count(*) FROM {joined}",
+                f"SELECT count(*) FROM {joined} WHERE {names[0]}.grp = 3",
+                f"SELECT count(*) FROM {names[0]} WHERE EXISTS"
+                f" (SELECT FROM {names[1]} WHERE {names[1]}.id = {names[0]}.id)"]
+        if len(names) > 2:
+            sql.pop()
+    else:
+        sql += [f"SELECT grp, count(*) FROM {names[0]} GROUP BY 1",
+                f"SELECT count(*) FROM {names[0]} WHERE grp = 3",
+                f"SELECT count(*) FROM {names[0]} a JOIN {names[0]} b USING (id)"]
+    return [Query(frozenset(tables), statement) for statement in sql]
+
+
+def random_change(rng, table, pages=None):
+    """pages: those that the table keeps. A cached plan knows only the size for which it was
+    made, as without temp_parallel, which is not what is tested here."""
+    if pages:
+        change = rng.choices([table.update, table.truncate, table.create], [6, 2, 1])[0]
+        return change(pages)
+    change = rng.choices([table.load, table.update, table.load_in_vain, table.truncate, table.create],
+                         [4, 3, 1, 1, 1])[0]
+    return change(rng.choice([5, 25, 100]))
+
+
+def random_sequence(runner, rng):
+    """What comes next may depend on whether something was flushed, as if an adversary had
+    written the sequence."""
+    workers = rng.choice([2, 4, 32])
+    prepared = rng.random() < 0.3
+    runner.begin(Settings(seq_page_cost=rng.choice([0, 0, 0.3, 2]), prepared=prepared,
+                          page_cost=8 * (1 - 1 / workers) * 10 ** rng.uniform(-0.3, 1)))
+    if prepared:
+        tables = [Table(t, workers, rng.choice([8, 28]), 45) for t in range(TABLES)]
+    else:
+        tables = [Table(t, workers, rng.choice(list(WIDTHS))) for t in range(TABLES)]
+    pages = [rng.choice([5, 25, 100, 200]) for _ in tables]
+    for table in tables:
+        runner.change(table.create(pages[table.number]))
+    adverse = rng.random() < 0.5
+    changes = rng.choice([0.05, 0.2, 0.4])
+    known = [q for n in range(TABLES) for c in combinations(range(TABLES), n + 1) for q in queries(c)]
+    chosen = rng.sample(known, rng.choice([1, 2, 4, len(known)]))
+
+    def change(table):
+        runner.change(random_change(rng, table, prepared and pages[table.number]))
+
+    for _ in range(rng.randint(5, 25)):
+        if rng.random() < changes:
+            change(rng.choice(tables))
+            continue
+        query = rng.choice(chosen)
+        if runner.query(query) and adverse:
+            change(tables[rng.choice(sorted(query.tables))])
+
+
+def reloaded_when_flushed(runner):
+    """A table is queried until it is flushed, and then filled anew: close to the bound."""
+    runner.begin(Settings(page_cost=8 * 12.3))
+    for _ in range(3):
+        runner.change(Table(0, 64).create(200))
+        while not runner.query(queries([0])[1]):
+            pass
+
+
+def queried_often(runner, investment=True):
+    """A table is filled once, and queried often."""
+    runner.begin(Settings(page_cost=8 * 3, investment=investment))
+    runner.change(Table(0, 64).create(100))
+    for _ in range(30):
+        runner.query(queries([0])[1])
+
+
+def one_clean_one_dirty(runner):
+    """Workers read one table, which is clean; what they would save with another one that is
+    dirty counts too."""
+    runner.begin(Settings(page_cost=8 * 3))
+    runner.change(Table(0, 64).create(100))
+    runner.change(Table(1, 64).create(100))
+    while not runner.query(queries([0])[0]):
+        pass
+    for _ in range(30):
+        runner.query(queries([0, 1])[0])
+
+
+def unlike_tables(runner, query=0):
+    """Nearly all that workers save is with one of two tables, and the other one, which is large,
+    must not have the credit."""
+    runner.begin(Settings(page_cost=28 * 12))
+    runner.change(Table(0, 64, 1).create(200))
+    runner.change(Table(1, 64, 28).create(25))
+    for _ in range(60):
+        runner.query(queries([0, 1])[query])
+
+
+def unlike_tables_joined(runner):
+    unlike_tables(runner, 2)
+
+
+def many_cached_plans(runner):
+    """Plans are cached that none alone would have made anew, and then another statement has
+    the table flushed."""
+    runner.begin(Settings(page_cost=8 * 12.3, prepared=True))
+    cached = [Query(frozenset([0]), f"SELECT count(*) + {n} FROM t0") for n in range(11)]
+    other = Query(frozenset([0]), f"SELECT sum({' + '.join(['grp'] * 14)}) FROM t0")
+    runner.change(Table(0, 64).create(200))
+    for query in cached + [other] + cached:
+        runner.query(query)
+
+
+def cached_plan_and_flush(runner):
+    """A plan without workers is cached, and then the table is flushed by the user."""
+    runner.begin(Settings(page_cost=8 * 3, prepared=True))
+    runner.change(Table(0, 64).create(100))
+    query = queries([0])[1]
+    runner.query(query)
+    runner.flush()
+    for _ in range(30):
+        runner.query(query)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="promise")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=1, help="random sequence to start with")
+    parser.add_argument("--sequences", type=int, default=100, help="number of random sequences")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after that time")
+    parser.add_argument("--psql", default="psql")
+    parser.add_argument("--database", default="postgres")
+    parser.add_argument("--timeout", type=int, default=60, help="seconds for a statement")
+    parser.add_argument("--verbose", action="store_true", help="show every sequence")
+    options = parser.parse_args()
+    options.errors = sys.stderr
+
+    runner = Runner(options)
+    violations = 0
+
+    def run(name, sequence, bound=BOUND):
+        nonlocal violations
+        try:
+            sequence()
+        except Broken as e:
+            print(name, *runner.log, e, sep="\n  ")
+            sys.exit(2)
+        ratio = runner.ratio()
+        if ratio > bound or options.verbose:
+            print(f"{name}: {runner.settings}", *runner.log, sep="\n  ")
+        violations += ratio > bound
+        return ratio
+
+    for sequence in (reloaded_when_flushed, queried_often, one_clean_one_dirty, unlike_tables,
+                     unlike_tables_joined, many_cached_plans,
+                     cached_plan_and_flush):
+        name = sequence.__name__.replace("_", " ")
+        print(f"{name}: ratio {run(name, lambda: sequence(runner)):.3f}")
+    ratio = run("without accounts", lambda: queried_often(runner, False), bound=float("inf"))
+    print(f"queried often, without accounts: ratio {ratio:.3f}")
+
+    end = time.monotonic() + options.seconds
+    ratios, flushes = [], 0
+    for number in range(options.first, options.first + options.sequences):
+        rng = random.Random(f"{options.seed} {number}")
+        ratios.append(run(f"seed {options.seed}, sequence {number}",
+                          lambda: random_sequence(runner, rng)))
+        flushes += runner.written > 0
+        if time.monotonic() > end:
+            break
+    print(f"{len(ratios)} random sequences, {flushes} with flushes, {violations} violations,"
+          f" worst ratio {max(ratios, default=1):.3f}")
+    runner.close()
+    return 1 if violations else 0
+
+
+sys.exit(main())

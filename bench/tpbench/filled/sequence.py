@@ -1,0 +1,156 @@
+"""What a session does: fill tables, run the same report several times, drop them."""
+
+import time
+from dataclasses import dataclass
+
+from ..common import measure
+from ..common.session import UNLOGGED, connect, use
+
+# With its header and line pointer a row takes 100 bytes. Values are scattered by
+# multiplication, without a random generator.
+TABLE = """
+CREATE {persistence} TABLE {name} (
+    id bigint, amount bigint, day integer, region integer, customer integer, quantity integer,
+    note text)
+"""
+FILL = """
+INSERT INTO {name}
+SELECT i, i * 104729 % 1000003, i * 31 % 365, i * 17 % 25, i * 7919 % 100003, i % 11, repeat('x', 39)
+FROM generate_series(1::bigint, {rows}) AS i
+"""
+
+ONE_TABLE = """
+SELECT region, count(*), sum(amount), avg(quantity) FROM sales
+ WHERE day BETWEEN 100 AND 299 GROUP BY region
+"""
+TWO_TABLES = """
+SELECT s.region, count(*), sum(s.amount), sum(o.amount) FROM sales s JOIN orders o USING (id)
+ WHERE s.day BETWEEN 100 AND 199 AND o.day BETWEEN 100 AND 199 GROUP BY s.region
+"""
+
+# Rows of the report, and after each report one with its time, and the pages flushed and
+# workers launched so far.
+LOOP = """
+CREATE FUNCTION pg_temp.reports(queries integer)
+RETURNS TABLE (region integer, sales bigint, amount numeric, quantity numeric,
+               ms float8, flushed bigint, launched bigint)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    started timestamptz;
+BEGIN
+    FOR n IN 1 .. queries LOOP
+        started := clock_timestamp();
+        RETURN QUERY
+        SELECT region, count(*), sum(amount), avg(quantity),
+               NULL::float8, NULL::bigint, NULL::bigint
+          FROM sales WHERE day BETWEEN 100 AND 299 GROUP BY region;
+        ms := extract(epoch FROM clock_timestamp() - started) * 1000;
+        flushed := (SELECT pages_flushed FROM temp_parallel_stats());
+        launched := (SELECT workers_launched FROM temp_parallel_stats());
+        RETURN NEXT;
+    END LOOP;
+END $$
+"""
+
+
+@dataclass(frozen=True)
+class Workload:
+    title: str
+    tables: tuple
+    sql: str = None     # None: the loop
+
+
+WORKLOADS = {
+    "table": Workload("one table", ("sales",), ONE_TABLE),
+    "join": Workload("join of two tables", ("sales", "orders"), TWO_TABLES),
+    "loop": Workload("loop in PL/pgSQL", ("sales",)),
+}
+
+
+@dataclass(frozen=True)
+class Query:
+    ms: float
+    plan: str           # "parallel" or "serial"; with temporary tables "flush" if it wrote pages
+    flushed: int        # pages
+    digest: str
+
+
+@dataclass(frozen=True)
+class Sequence:
+    workload: str
+    arm: str
+    round: int
+    fill_ms: float      # not part of any ratio
+    queries: list
+
+    def ms(self, k):
+        """The first k queries."""
+        return sum(query.ms for query in self.queries[:k])
+
+
+def fill(conn, arm, workload, rows, analyze):
+    start = time.perf_counter()
+    for name in workload.tables:
+        conn.execute(TABLE.format(name=name, persistence=arm.persistence))
+        conn.execute(FILL.format(name=name, rows=rows))
+        if analyze:
+            conn.execute(f"ANALYZE {name}")
+    return (time.perf_counter() - start) * 1000
+
+
+def kind(flushed, launched):
+    return "flush" if flushed else "parallel" if launched else "serial"
+
+
+def statements(conn, arm, sql, queries):
+    result = []
+    parallel = arm == UNLOGGED and measure.is_parallel(measure.explain(conn, arm, sql))
+    for _ in range(queries):
+        before = measure.counters(conn)
+        with conn.cursor() as cur:
+            start = time.perf_counter()
+            cur.execute(sql)
+            ms = (time.perf_counter() - start) * 1000
+            digest = measure.digest(cur.pgresult)
+        flushed, launched = (now - then for now, then in zip(measure.counters(conn), before))
+        result.append(Query(ms, kind(flushed, launched or parallel), flushed, digest))
+    return result
+
+
+def loop(conn, arm, queries):
+    conn.execute(LOOP)
+    parallel = arm == UNLOGGED and measure.is_parallel(measure.explain(conn, arm, ONE_TABLE))
+    before = measure.counters(conn)
+    result, answer = [], []
+    for *values, ms, flushed, launched in conn.execute(f"SELECT * FROM pg_temp.reports({queries})"):
+        if ms is None:
+            answer.append(values)
+            continue
+        pages, workers = flushed - before[0], launched - before[1]
+        result.append(Query(ms, kind(pages, workers or parallel), pages, measure.digest_rows(answer)))
+        answer, before = [], (flushed, launched)
+    return result
+
+
+def run(settings, arm, name, round, rows, queries, analyze):
+    """Run a workload in a session of its own. Dropping the tables leaves the next session
+    nothing to wait for."""
+    workload = WORKLOADS[name]
+    with connect(settings) as conn:
+        use(conn, arm)
+        fill_ms = fill(conn, arm, workload, rows, analyze)
+        done = statements(conn, arm, workload.sql, queries) if workload.sql \
+            else loop(conn, arm, queries)
+        conn.execute(f"DROP TABLE {', '.join(workload.tables)}")
+    return Sequence(name, arm.name, round, fill_ms, done)
+
+
+def same_answers(sequences, workload):
+    return len({q.digest for s in sequences if s.workload == workload for q in s.queries}) == 1
+
+
+def ratios(sequences, workload, k, base):
+    """For each round, the time of the first k queries when on by that of base."""
+    times = {(s.arm, s.round): s.ms(k) for s in sequences if s.workload == workload}
+    return [ms / times[base, round] for (arm, round), ms in times.items() if arm == "on"]

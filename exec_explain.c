@@ -1,0 +1,60 @@
+/*-------------------------------------------------------------------------
+ *
+ * exec_explain.c
+ *	  EXPLAIN of a statement that has no workers because of the flush.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/lsyscache.h"
+
+#include "exec.h"
+
+/*
+ * If stmt reads tables without workers only because of the flush, show which, what
+ * the flush costs now, what the tables' accounts have of it, and what workers would
+ * save, in planner units.
+ */
+void
+tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
+{
+	FlushSaving saving;
+	FlushCost	flush;
+	List	   *names = NIL;
+	ListCell   *lc;
+
+	if (!tp_saving_of(stmt, &saving))
+		return;
+	foreach(lc, saving.relids)
+	{
+		char	   *name = get_rel_name(lfirst_oid(lc));
+
+		if (name == NULL)
+			return;				/* the statement has dropped it */
+		names = lappend(names, name);
+	}
+	ExplainPropertyList("Not Parallel", names, es);
+	if (!es->costs)
+		return;
+
+	/* the saving is less what clean tables cost */
+	flush = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(),
+									saving.relids, saving.indexes);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyText("Flush Refused",
+							psprintf("dirtied=%d cost=%.2f account=%.2f saving=%.2f",
+									 flush.dirtied, flush.cost,
+									 tp_flush_account(&flush),
+									 saving.saving + flush.search), es);
+	else
+	{
+		ExplainPropertyInteger("Refused Dirtied Buffers", NULL, flush.dirtied,
+							   es);
+		ExplainPropertyFloat("Refused Flush Cost", NULL, flush.cost, 2, es);
+		ExplainPropertyFloat("Refused Flush Account", NULL,
+							 tp_flush_account(&flush), 2, es);
+		ExplainPropertyFloat("Refused Flush Saving", NULL,
+							 saving.saving + flush.search, 2, es);
+	}
+}

@@ -1,0 +1,253 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_repeated.c
+ *	  Work below a Gather that each process carries out for itself.
+ *
+ * The processes of a Gather divide its partial path among them, but each of them
+ * runs the inner side of a join completely, unless that is a parallel hash, and
+ * fills the hash tables of subplans.  The planner counts such work once.  That is
+ * the elapsed time if there are as many processors as processes.  If there are
+ * fewer, each additional process adds its own repetition to the elapsed time, and
+ * divides nothing that the others would not do as fast.
+ *
+ * So if processes, including the leader if it participates, exceed processors, and
+ * a large part of the cost below a Gather is repeated, no more processes run
+ * the plan than there are processors: at most so many workers are launched, and
+ * the leader only gathers, unless fewer were available.  With
+ *
+ *		total		the cost of the partial path
+ *		repeated	what of it is repeated, at least REPEATED_PART of total
+ *		divisor		the number of processes by which the planner has divided
+ *					the rest
+ *		processors	by how many it is divided
+ *
+ * the elapsed time is repeated + (total - repeated) * divisor / processors.  The
+ * Gather is charged with the difference from total.  The difference is too high by
+ * the disk cost of scans in the rest, which the planner does not divide.  Unlike
+ * the flush, that is a cost of each execution, so it is no part of what accounts
+ * pay for, or of the flush node's cost.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+
+#include "plan.h"
+
+/* Below this part of the cost, repeated work is ignored. */
+#define REPEATED_PART	0.25
+
+static Cost repeated_of_path(Path *path);
+
+/*
+ * Do all processes that run plan, which is below a Gather, run its child
+ * completely?
+ */
+bool
+tp_is_repeated(Plan *plan, Plan *child)
+{
+	return child == plan->righttree &&
+		!(IsA(child, Hash) && child->parallel_aware);
+}
+
+static bool
+subplan_startup_walker(Node *node, Cost *cost)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, RestrictInfo))
+		return subplan_startup_walker((Node *) ((RestrictInfo *) node)->clause,
+									  cost);
+	if (IsA(node, SubPlan))
+		*cost += ((SubPlan *) node)->startup_cost;
+	return expression_tree_walker(node, subplan_startup_walker, cost);
+}
+
+/*
+ * The cost that each process pays once for the subplans in expressions, as
+ * cost_subplan() of costsize.c has it: filling their hash tables, or sorting or
+ * materializing their rows.
+ */
+static Cost
+subplan_startup(List *expressions)
+{
+	Cost		cost = 0;
+
+	(void) subplan_startup_walker((Node *) expressions, &cost);
+	return cost;
+}
+
+/*
+ * The cost of filling a hash table that is not shared, as
+ * initial_cost_hashjoin() of costsize.c has it, without temporary files.
+ */
+static Cost
+hash_build_cost(List *clauses, double rows)
+{
+	return (cpu_operator_cost * list_length(clauses) + cpu_tuple_cost) * rows;
+}
+
+/* The number of leading children of an Append that one process runs alone. */
+static int
+children_run_once(Plan *plan)
+{
+	return IsA(plan, Append) ? ((Append *) plan)->first_partial_plan : 0;
+}
+
+/* The cost of what each process that runs plan, a partial plan, repeats. */
+static Cost
+repeated_of_plan(Plan *plan)
+{
+	List	   *children = tp_plan_children(plan);
+	int			once = children_run_once(plan);
+	Cost		cost = subplan_startup(plan->qual) +
+		subplan_startup(plan->targetlist);
+	ListCell   *lc;
+
+	foreach(lc, children)
+	{
+		Plan	   *child = lfirst(lc);
+
+		if (foreach_current_index(lc) < once)
+			continue;
+		if (!tp_is_repeated(plan, child))
+			cost += repeated_of_plan(child);
+		else
+		{
+			cost += child->total_cost;
+			if (IsA(plan, HashJoin))
+				cost += hash_build_cost(((HashJoin *) plan)->hashclauses,
+										child->plan_rows);
+		}
+	}
+	list_free(children);
+	return cost;
+}
+
+/* The same for the paths of an Append. */
+static Cost
+repeated_of_paths(List *paths, int once)
+{
+	Cost		cost = 0;
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		if (foreach_current_index(lc) >= once)
+			cost += repeated_of_path(lfirst(lc));
+	}
+	return cost;
+}
+
+/* The same for a join of any kind. */
+static Cost
+repeated_of_join(JoinPath *join)
+{
+	Path	   *inner = join->innerjoinpath;
+	Cost		cost = repeated_of_path(join->outerjoinpath);
+
+	if (join->path.parallel_aware)
+		return cost;			/* a parallel hash is divided */
+	if (IsA(join, HashPath))
+		cost += hash_build_cost(((HashPath *) join)->path_hashclauses,
+								inner->rows);
+	else if (IsA(join, MergePath) && ((MergePath *) join)->innersortkeys != NIL)
+		cost += sort_cost(inner->rows, inner->pathtarget->width);
+	return cost + inner->total_cost;
+}
+
+/*
+ * The same for a partial path, of those kinds that may be below a Gather.
+ */
+static Cost
+repeated_of_path(Path *path)
+{
+	switch (nodeTag(path))
+	{
+		case T_Path:
+		case T_IndexPath:
+		case T_BitmapHeapPath:
+			return subplan_startup(path->parent->baserestrictinfo);
+		case T_NestPath:
+		case T_MergePath:
+		case T_HashPath:
+			return repeated_of_join((JoinPath *) path) +
+				subplan_startup(((JoinPath *) path)->joinrestrictinfo);
+		case T_AppendPath:
+			return repeated_of_paths(((AppendPath *) path)->subpaths,
+									 ((AppendPath *) path)->first_partial_path);
+		case T_SubqueryScanPath:
+			return repeated_of_path(((SubqueryScanPath *) path)->subpath);
+		case T_ProjectionPath:
+			return repeated_of_path(((ProjectionPath *) path)->subpath);
+		case T_SortPath:
+		case T_IncrementalSortPath:
+			return repeated_of_path(((SortPath *) path)->subpath);
+		case T_AggPath:
+			return repeated_of_path(((AggPath *) path)->subpath);
+		default:
+			return 0;
+	}
+}
+
+/*
+ * Number of processes that share the rows: get_parallel_divisor() of
+ * costsize.c.
+ */
+double
+tp_parallel_divisor(int workers)
+{
+	double		divisor = workers;
+
+	if (parallel_leader_participation)
+		divisor += Max(1.0 - 0.3 * workers, 0.0);
+	return divisor;
+}
+
+/* Do the processes of a Gather with so many workers exceed the processors? */
+static bool
+exceeds_processors(int workers)
+{
+	return workers + (parallel_leader_participation ? 1 : 0) >
+		tp_usable_processors();
+}
+
+/*
+ * The difference that it makes to the cost of a Gather over path, a partial path,
+ * that the processors are fewer than the processes: 0 or more, in planner cost
+ * units.
+ */
+Cost
+tp_cost_of_few_processors(Path *path)
+{
+	Cost		repeated;
+
+	if (!exceeds_processors(path->parallel_workers))
+		return 0;
+	repeated = repeated_of_path(path);
+	if (repeated < REPEATED_PART * path->total_cost)
+		return 0;
+	return Max(path->total_cost - repeated, 0) *
+		(tp_parallel_divisor(path->parallel_workers) /
+		 tp_usable_processors() - 1);
+}
+
+/*
+ * How many processes may run plan, which is below a Gather with that number of
+ * workers; 0 if it does not matter.  Sets *repeated to the cost of what each of them
+ * repeats, if it does.
+ */
+int
+tp_process_limit(Plan *plan, int workers, Cost *repeated)
+{
+	*repeated = 0;
+	if (!exceeds_processors(workers))
+		return 0;
+	*repeated = repeated_of_plan(plan);
+	if (*repeated < REPEATED_PART * plan->total_cost)
+		return 0;
+	return tp_usable_processors();
+}

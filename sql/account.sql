@@ -1,0 +1,437 @@
+--
+-- Accounts: what workers would have saved, had the tables been clean, is subtracted
+-- from the charge for their flush.
+--
+CREATE EXTENSION temp_parallel;
+LOAD 'temp_parallel';
+SET temp_buffers = '64MB';
+SET max_parallel_workers_per_gather = 2;
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 10;
+-- a flush costs what workers save in two to three of the queries below
+SET temp_parallel.write_temp_page_cost = 5;
+SET temp_parallel.buffer_scan_cost = 0;
+SET jit = off;
+
+CREATE FUNCTION account(relation regclass) RETURNS float8 LANGUAGE sql AS
+$$ SELECT coalesce(sum(account), 0) FROM temp_parallel_tables t WHERE t.relation = $1 $$;
+
+-- Runs a query some times.  For each: were workers launched, did the table's account
+-- grow, is it empty now, and is no account below zero or above its table's price?
+CREATE FUNCTION run(query text, times int DEFAULT 1, relation text DEFAULT 't')
+RETURNS TABLE (workers bool, grew bool, empty bool, bounded bool) LANGUAGE plpgsql AS $$
+DECLARE
+	launched bigint;
+	before float8;
+	after float8;
+BEGIN
+	FOR i IN 1 .. times LOOP
+		launched := (SELECT workers_launched FROM temp_parallel_stats());
+		before := account(relation::regclass);
+		EXECUTE query;
+		after := account(relation::regclass);
+		RETURN QUERY SELECT workers_launched > launched, after > before, after = 0,
+			(SELECT bool_and(account BETWEEN 0 AND flush_cost + 0.001) FROM temp_parallel_tables)
+			FROM temp_parallel_stats();
+	END LOOP;
+END $$;
+
+-- What EXPLAIN says that workers would save.
+CREATE FUNCTION saving(query text) RETURNS float8 LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN ' || query LOOP
+		IF line ~ 'Flush Refused' THEN
+			RETURN substring(line FROM 'saving=([0-9.]+)')::float8;
+		END IF;
+	END LOOP;
+	RETURN NULL;
+END $$;
+
+-- All pages of a table are in local buffers, and dirty, and its account is empty.
+CREATE FUNCTION make_dirty(relation text DEFAULT 't') RETURNS bool LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM pg_read_temp_relation(relation), pg_flush_local_buffers(relation);
+	RETURN pg_temp_buffers_dirty(relation) >= pg_relation_size(relation) / current_setting('block_size')::int;
+END $$;
+
+CREATE TEMP TABLE t AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 50000) g;
+CREATE TEMP TABLE u AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 25000) g;
+VACUUM (ANALYZE) t, u;	-- truncates empty pages, which 17 and later add
+
+-- A table that has just been filled is serial first, and parallel as soon as its
+-- account pays for the flush. Otherwise, it would be serial for ever.
+SELECT serial_by_flush AS serial FROM temp_parallel_stats() \gset before_
+SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5', 5);
+-- Each statement that had no workers because of the flush is counted once.
+SELECT serial_by_flush - :before_serial AS serial FROM temp_parallel_stats();
+
+-- Pages that are dirtied after a flush are priced anew. Otherwise, a table that is
+-- often updated would be flushed for every query.
+SELECT make_dirty();
+SELECT flush_cost > 0 AS dirty, account FROM temp_parallel_tables WHERE relation = 't'::regclass;
+SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5', 2);
+-- The account never exceeds the price, which falls with the pages.
+SELECT pg_flush_local_buffers('t') > 0 AS clean, account('t');
+SELECT make_dirty();
+SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
+SET temp_parallel.write_temp_page_cost = 0.1;
+SELECT account = flush_cost AS full, account > 0 AS funds FROM temp_parallel_tables WHERE relation = 't'::regclass;
+SET temp_parallel.write_temp_page_cost = 5;
+
+-- Each function that writes a table's pages closes its account, and no other.
+-- Otherwise, the pages that it dirties next would be flushed for nothing.
+CREATE FUNCTION accounts() RETURNS TABLE (relation regclass, empty bool) LANGUAGE sql AS
+$$ SELECT relation, account = 0 FROM temp_parallel_tables ORDER BY relation::text COLLATE "C" $$;
+SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
+SELECT * FROM run('SELECT count(*), sum(id) FROM u WHERE k < 5', 1, 'u');
+SELECT pg_flush_local_buffers('t') > 0 AS written;
+SELECT * FROM accounts();
+SELECT make_dirty();
+SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
+SELECT buffers_flushed > 0 AS written FROM pg_evict_local_buffers('t');
+SELECT * FROM accounts();
+SELECT make_dirty();
+SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
+SELECT pg_flush_local_buffers() > 0 AS written;
+SELECT * FROM accounts();
+
+-- EXPLAIN changes no account. Otherwise, looking at a plan would change it.
+SELECT make_dirty();
+SELECT make_dirty('u');
+EXPLAIN (COSTS OFF) SELECT count(*), sum(id) FROM t WHERE k < 5;
+SELECT * FROM run('EXPLAIN SELECT count(*), sum(id) FROM t WHERE k < 5', 4);
+-- With ANALYZE the statement is run, and counts.
+SELECT * FROM run('EXPLAIN ANALYZE SELECT count(*), sum(id) FROM t WHERE k < 5', 4);
+-- A plan that has workers does not say that it has none.
+EXPLAIN (COSTS OFF) SELECT count(*), sum(id) FROM t WHERE k < 5;
+
+-- A cached plan counts each time, and is made anew when a flush has become worth
+-- it. Otherwise, prepared statements would be serial for ever.
+SELECT make_dirty();
+SET plan_cache_mode = force_generic_plan;
+PREPARE q(int) AS SELECT count(*), sum(id) FROM t WHERE k < $1;
+SELECT * FROM run('EXECUTE q(5)', 5);
+SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE name = 'q';
+-- So do the plans of PL/pgSQL.
+CREATE FUNCTION loop(n int) RETURNS TABLE (workers bool, empty bool) LANGUAGE plpgsql AS $$
+DECLARE
+	launched bigint := (SELECT workers_launched FROM temp_parallel_stats());
+BEGIN
+	FOR i IN 1 .. n LOOP
+		PERFORM count(*), sum(id) FROM t WHERE k < 5;
+		workers := (SELECT workers_launched FROM temp_parallel_stats()) > launched;
+		empty := account('t') = 0;
+		RETURN NEXT;
+	END LOOP;
+END $$;
+SELECT make_dirty();
+SELECT * FROM loop(5);
+
+-- A cached plan that the second look leaves to the leader counts, too. Otherwise, a
+-- plan that was made while the table was clean would be serial for ever.
+SELECT make_dirty();
+SELECT plans_left_to_leader AS left, serial_by_flush AS serial FROM temp_parallel_stats() \gset before_
+SELECT * FROM run('EXECUTE q(5)', 4);
+SELECT plans_left_to_leader - :before_left AS left_to_leader FROM temp_parallel_stats();
+
+-- So does one whose table has grown since: the costs of the plan are those of then.
+SELECT pg_flush_local_buffers('t') > 0 AS clean;
+CREATE TEMP TABLE growing AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 25000) g;
+VACUUM (ANALYZE) growing;
+SET plan_cache_mode = force_generic_plan;
+PREPARE grown(int) AS SELECT count(*), sum(id) FROM growing WHERE k < $1;
+SELECT pg_flush_local_buffers('growing') > 0 AS clean;
+SELECT * FROM run('EXECUTE grown(5)', 1, 'growing');
+UPDATE growing SET k = k;
+UPDATE growing SET k = k;
+SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('EXECUTE grown(5)', 25, 'growing');
+DROP TABLE growing;
+
+-- One that scans nothing does not count.
+PREPARE never(int) AS SELECT count(*) FROM t WHERE $1 = 3;
+SELECT pg_flush_local_buffers('t') >= 0 AS clean;
+EXPLAIN (COSTS OFF) EXECUTE never(4);
+SELECT make_dirty();
+SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('EXECUTE never(4)', 3);
+SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('EXECUTE never(3)', 3);
+RESET plan_cache_mode;
+
+-- What did not run to its end saves nothing, or nobody knows how much: a statement
+-- that fails at its last row, ...
+SELECT make_dirty();
+SELECT serial_by_flush AS serial FROM temp_parallel_stats() \gset before_
+SELECT saving('SELECT count(1 / (id - 50000)) FROM t') > 0 AS saving;
+SELECT count(1 / (id - 50000)) FROM t;
+SELECT account('t');
+-- ... the first row for SELECT INTO, ...
+CREATE FUNCTION first_row() RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	first int;
+BEGIN
+	SELECT id INTO first FROM t WHERE k < 1 AND id % 1000 = 0;
+	RETURN first % 1000;
+END $$;
+SELECT saving('SELECT id FROM t WHERE k < 1 AND id % 1000 = 0') > 0 AS saving;
+SELECT first_row();
+SELECT account('t');
+-- ... and a cursor, which cannot have workers.
+BEGIN;
+DECLARE c CURSOR FOR SELECT count(*), sum(id) FROM t WHERE k < 5;
+FETCH ALL FROM c;
+COMMIT;
+SELECT account('t');
+-- So does one that EXPLAIN ANALYZE does not run.
+SELECT * FROM run('EXPLAIN ANALYZE CREATE TEMP TABLE v AS SELECT count(*), sum(id) FROM t WHERE k < 5 WITH NO DATA');
+DROP TABLE v;
+-- What ran in a transaction that is rolled back has taken its time.
+BEGIN;
+SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
+ROLLBACK;
+SELECT account('t') > 0 AS funds, serial_by_flush - :before_serial AS serial FROM temp_parallel_stats();
+SELECT make_dirty();
+
+-- A plan that has no workers for another reason has no saving, and EXPLAIN does not
+-- say that it has none because of the flush: a function that workers may not run, ...
+CREATE FUNCTION five() RETURNS int LANGUAGE plpgsql PARALLEL UNSAFE AS 'BEGIN RETURN 5; END';
+EXPLAIN (COSTS OFF) SELECT count(*), sum(id) FROM t WHERE k < five();
+SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < five()');
+ALTER FUNCTION five() PARALLEL RESTRICTED;
+SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < five()');
+DROP FUNCTION five;
+-- ... workers whose launch costs more than they save, ...
+SET parallel_setup_cost = 100000;
+EXPLAIN (COSTS OFF) SELECT count(*), sum(id) FROM t WHERE k < 5;
+SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
+SET parallel_setup_cost = 10;
+-- ... or a setting.
+SET temp_parallel.enabled = off;
+SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
+RESET temp_parallel.enabled;
+
+-- An EXPLAIN that fails inside another one leaves nothing behind. Otherwise, the outer
+-- one would crash, or show what the inner one has.
+CREATE FUNCTION fails() RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN ANALYZE SELECT sum(1 / (k - k)) FROM t' LOOP
+	END LOOP;
+EXCEPTION WHEN division_by_zero THEN
+	PERFORM repeat('y', 100000);
+	RETURN 1;
+END $$;
+CREATE FUNCTION explain(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' || query LOOP
+		RETURN NEXT regexp_replace(line, '[0-9.]+', 'N', 'g');
+	END LOOP;
+END $$;
+SELECT pg_flush_local_buffers('u') >= 0 AS clean;
+SELECT make_dirty();
+SELECT line FROM explain('SELECT fails() FROM u LIMIT 1') line;
+SELECT line FROM explain('SELECT fails() FROM u LIMIT 1') line;
+DROP FUNCTION fails, explain;
+SELECT make_dirty('u');
+
+-- The tables of a join share what it would save. Otherwise, it would be counted twice.
+SELECT saving('SELECT count(*), sum(t.id) FROM t JOIN u USING (id)') AS saving \gset
+SELECT * FROM run('SELECT count(*), sum(t.id) FROM t JOIN u USING (id)');
+SELECT abs(sum(account) - :saving) < 0.1 AS whole, min(account) > 0 AS shared FROM temp_parallel_tables;
+-- One flush closes both.  Otherwise, it would be paid twice.
+SET temp_parallel.write_temp_page_cost = 8;
+SELECT * FROM run('SELECT count(*), sum(t.id) FROM t JOIN u USING (id)', 4);
+SELECT * FROM accounts();
+SET temp_parallel.write_temp_page_cost = 5;
+
+-- Tables that the query does not name pay, too: partitions, a child of a permanent
+-- table, and what an inlined function reads.
+CREATE TEMP TABLE parted (id int, k int) PARTITION BY RANGE (id);
+CREATE TEMP TABLE low PARTITION OF parted FOR VALUES FROM (1) TO (25001);
+CREATE TEMP TABLE high PARTITION OF parted DEFAULT;
+INSERT INTO parted SELECT * FROM t;
+CREATE TABLE parent (id int, k int);
+CREATE TEMP TABLE child () INHERITS (parent);
+INSERT INTO child SELECT * FROM t;
+VACUUM (ANALYZE) parted, low, high, parent, child;
+CREATE FUNCTION inlined() RETURNS SETOF t LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT * FROM t';
+SELECT make_dirty(), make_dirty('low'), make_dirty('high'), make_dirty('child');
+SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('SELECT count(*), sum(id) FROM parted WHERE k < 5', 6, 'low');
+SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('SELECT count(*), sum(id) FROM parent WHERE k < 5', 6, 'child');
+SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('SELECT count(*), sum(id) FROM inlined() WHERE k < 5', 6);
+DROP FUNCTION inlined;
+DROP TABLE parted, parent, child;
+
+-- A genetic join search charges the Gather over a join with the flush of all tables.
+-- But only two are read by workers here, and only their accounts are filled:
+-- otherwise, the plan would be serial for ever.
+CREATE FUNCTION leader_only(int) RETURNS int LANGUAGE plpgsql PARALLEL RESTRICTED COST 0.1 AS 'BEGIN RETURN $1; END';
+CREATE TEMP TABLE few AS SELECT g AS id FROM generate_series(1, 10) g;
+VACUUM (ANALYZE) few;
+SELECT make_dirty(), make_dirty('u'), make_dirty('few');
+SET geqo_threshold = 2;
+SELECT * FROM run('SELECT count(*) FROM t JOIN u USING (id) JOIN few USING (id) WHERE leader_only(t.k) < 5', 6, 'u');
+RESET geqo_threshold;
+SELECT relation, dirty_pages = 0 AS flushed FROM temp_parallel_tables ORDER BY relation::text COLLATE "C";
+DROP TABLE few;
+DROP FUNCTION leader_only;
+
+-- A subquery that is never run keeps the other tables of the statement from nothing.
+SELECT make_dirty(), make_dirty('u');
+SELECT * FROM run('SELECT count(*), sum(CASE WHEN k < 0 THEN (SELECT max(id) FROM u WHERE k < 5) ELSE id END) FROM t WHERE k < 5', 2);
+SELECT account('u');
+SELECT * FROM run('SELECT count(*), sum(CASE WHEN k < 0 THEN (SELECT max(id) FROM u WHERE k < 5) ELSE id END) FROM t WHERE k < 5', 2);
+
+-- The search of the pool is charged to each statement with workers, also to those that
+-- write nothing. So accounts do not pay for it: otherwise, a table would be flushed, and
+-- then still be read without workers.
+SELECT make_dirty();
+SET temp_parallel.buffer_scan_cost = 3;
+SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5', 20);
+SELECT dirty_pages > 0 AS dirty FROM temp_parallel_tables WHERE relation = 't'::regclass;
+-- They pay the rest.
+SET temp_parallel.buffer_scan_cost = 0.1;
+SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5', 4);
+SET temp_parallel.buffer_scan_cost = 0;
+
+-- Without flush_investment each statement is charged the whole flush, and there are
+-- no accounts.
+SELECT make_dirty();
+SET temp_parallel.flush_investment = off;
+SELECT serial_by_flush AS serial FROM temp_parallel_stats() \gset before_
+EXPLAIN (COSTS OFF) SELECT count(*), sum(id) FROM t WHERE k < 5;
+SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5', 5);
+SELECT serial_by_flush - :before_serial AS serial FROM temp_parallel_stats();
+-- Nor does a cached plan of before credit anything.
+SET plan_cache_mode = force_generic_plan;
+SET temp_parallel.flush_investment = on;
+PREPARE cached AS SELECT count(*), sum(id) FROM t WHERE k < 5;
+EXPLAIN (COSTS OFF, FORMAT JSON) EXECUTE cached \g /dev/null
+SET temp_parallel.flush_investment = off;
+SELECT * FROM run('EXECUTE cached', 2);
+RESET plan_cache_mode;
+-- On again, it begins with what is there: nothing.
+RESET temp_parallel.flush_investment;
+SELECT account('t');
+SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5', 4);
+
+-- The account belongs to the file: TRUNCATE leaves it without one, and a rollback
+-- gives it back with the pages.
+SELECT make_dirty();
+SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
+BEGIN;
+TRUNCATE t;
+SELECT account('t');
+ROLLBACK;
+SELECT account('t') > 0 AS funds;
+BEGIN;
+SAVEPOINT s;
+TRUNCATE t;
+ROLLBACK TO s;
+SELECT account('t') > 0 AS funds;
+COMMIT;
+SELECT account('t') > 0 AS funds;
+TRUNCATE t;
+SELECT account('t');
+INSERT INTO t SELECT g, g % 10 FROM generate_series(1, 50000) g;
+SELECT account('t');
+-- Truncated in the transaction that created it, a table keeps its file.
+BEGIN;
+CREATE TEMP TABLE v AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 50000) g;
+ANALYZE v;
+SELECT * FROM run('SELECT count(*), sum(id) FROM v WHERE k < 5', 1, 'v');
+TRUNCATE v;
+INSERT INTO v SELECT g, g % 10 FROM generate_series(1, 50000) g;
+SELECT account('v');
+COMMIT;
+DROP TABLE v;
+-- So does one that is emptied at commit.
+CREATE TEMP TABLE v (id int, k int) ON COMMIT DELETE ROWS;
+BEGIN;
+INSERT INTO v SELECT g, g % 10 FROM generate_series(1, 50000) g;
+ANALYZE v;
+SELECT * FROM run('SELECT count(*), sum(id) FROM v WHERE k < 5', 1, 'v');
+COMMIT;
+BEGIN;
+INSERT INTO v SELECT g, g % 10 FROM generate_series(1, 50000) g;
+SELECT account('v');
+COMMIT;
+DROP TABLE v;
+
+-- A plan with workers that costs more than the leader alone even if the table is
+-- clean, which has been asked for, saves nothing: the account does not fall below zero.
+CREATE TEMP TABLE v AS SELECT g AS id FROM generate_series(1, 1000) g;
+ANALYZE v;
+SELECT pg_flush_local_buffers('v') > 0 AS clean;
+SELECT set_config(name, 'on', false) FROM pg_settings
+WHERE name IN ('debug_parallel_query', 'force_parallel_mode');
+SET parallel_setup_cost = 1000;
+SET plan_cache_mode = force_generic_plan;
+PREPARE forced AS SELECT count(*) FROM v;
+EXECUTE forced;
+SELECT make_dirty('v');
+SELECT bool_and(bounded) AS bounded FROM run('EXECUTE forced', 3, 'v');
+SELECT set_config(name, 'off', false) FROM pg_settings
+WHERE name IN ('debug_parallel_query', 'force_parallel_mode');
+RESET plan_cache_mode;
+SET parallel_setup_cost = 10;
+DROP TABLE v;
+
+-- Neither a dropped table nor one whose creation is rolled back leaves an account
+-- behind: otherwise, a session that makes many tables would run out of memory.
+CREATE PROCEDURE many_tables(n int) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1 .. n LOOP
+		CREATE TEMP TABLE short AS SELECT g AS id FROM generate_series(1, 1000) g;
+		EXECUTE 'SELECT count(*) FROM short';
+		IF account('short') <= 0 THEN
+			RAISE 'no account';
+		END IF;
+		IF i % 2 = 0 THEN
+			ROLLBACK;
+		ELSE
+			DROP TABLE short;
+			COMMIT;
+		END IF;
+	END LOOP;
+END $$;
+CREATE FUNCTION memory() RETURNS bigint LANGUAGE sql AS
+$$ SELECT sum(total_bytes) FROM pg_backend_memory_contexts WHERE name = 'accounts of temporary tables' $$;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET cpu_tuple_cost = 0.5;
+SET temp_parallel.write_temp_page_cost = 1000;
+CALL many_tables(20);
+SELECT memory() AS before \gset
+CALL many_tables(400);
+SELECT memory() - :before AS more;
+SET parallel_setup_cost = 10;
+RESET parallel_tuple_cost;
+RESET cpu_tuple_cost;
+SET temp_parallel.write_temp_page_cost = 5;
+
+-- DISCARD TEMP drops all tables.
+SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
+DISCARD TEMP;
+SELECT count(*) FROM temp_parallel_tables;
+
+-- The view shows the session's tables to every role, as the other instruments
+-- count pages by table: a role without privileges on the table may look.
+CREATE TEMP TABLE t AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 50000) g;
+ANALYZE t;
+SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
+CREATE ROLE regress_temp_parallel_account;
+SET ROLE regress_temp_parallel_account;
+SELECT count(*) FROM t;
+SELECT relation, pages > 0 AS pages, dirty_pages > 0 AS dirty, flush_cost > 0 AS cost, account > 0 AS funds
+  FROM temp_parallel_tables;
+RESET ROLE;
+DROP ROLE regress_temp_parallel_account;
+
+DROP TABLE t;
+DROP PROCEDURE many_tables;
+DROP FUNCTION account, accounts, run, saving, loop, make_dirty, first_row, memory;
+DROP EXTENSION temp_parallel;

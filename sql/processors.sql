@@ -1,0 +1,224 @@
+--
+-- Fewer processors than processes. Where each process below a Gather repeats a
+-- large part of the work, no more processes carry it out than there are
+-- processors, and the leader only gathers.
+--
+CREATE EXTENSION temp_parallel;
+\i sql/include/cheap_workers.sql
+-- Rows are expensive to pass on, so that one Gather at the top is best.
+SET parallel_tuple_cost = 5;
+SET enable_mergejoin = off;
+SET enable_nestloop = off;
+SET enable_parallel_hash = off;
+SET enable_indexscan = off;
+SET enable_bitmapscan = off;
+SET enable_indexonlyscan = off;
+
+CREATE TEMP TABLE t (id int, k int, v int);
+INSERT INTO t SELECT g, g % 10, g % 100 FROM generate_series(1, 10000) g;
+CREATE TEMP TABLE o AS SELECT g AS id FROM generate_series(1, 4) g;
+CREATE TABLE p AS TABLE t;
+ANALYZE t;
+ANALYZE o;
+ANALYZE p;
+
+-- How a query runs: the number of workers, that of processes that ran the leaf on the
+-- way down the outer children, and what EXPLAIN says of the leader.
+CREATE FUNCTION run(query text, OUT workers int, OUT processes int, OUT leader text, OUT processors int)
+LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
+	plan := plan->0->'Plan';
+	WHILE plan IS NOT NULL LOOP
+		workers := coalesce((plan->>'Workers Launched')::int, workers);
+		processes := plan->>'Actual Loops';
+		leader := coalesce(plan->>'Leader', leader);
+		processors := coalesce((plan->>'Processors')::int, processors);
+		plan := plan->'Plans'->0;
+	END LOOP;
+END $$;
+
+-- Whether a query's rows are those that it returns without workers.
+CREATE FUNCTION same(query text) RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE
+	with_workers text;
+	without text;
+BEGIN
+	query := format('SELECT string_agg(q::text, chr(10)) FROM (%s) q', query);
+	SET LOCAL temp_parallel.enabled = on;
+	EXECUTE query INTO with_workers;
+	SET LOCAL temp_parallel.enabled = off;
+	EXECUTE query INTO without;
+	SET LOCAL temp_parallel.enabled = on;
+	RETURN with_workers = without;
+END $$;
+
+-- Every process builds the hash table over the aggregate for itself.
+\set repeated 'SELECT count(*), sum(a.m) FROM t JOIN (SELECT id, max(v) AS m FROM t GROUP BY id) a USING (id)'
+PREPARE repeated AS :repeated;
+
+-- With as many processors as processes, or more, nothing changes.
+SET temp_parallel.processors = 16;
+EXPLAIN (COSTS OFF) :repeated;
+SELECT * FROM run(:'repeated');
+:repeated;
+SET temp_parallel.processors = 3;
+SELECT * FROM run(:'repeated');
+
+-- On two processors, two workers run it without the leader.
+SET temp_parallel.processors = 2;
+EXPLAIN (COSTS OFF) :repeated;
+SELECT * FROM run(:'repeated');
+:repeated;
+
+
+-- On one, the plan costs more than without workers.
+SET temp_parallel.processors = 1;
+EXPLAIN (COSTS OFF) :repeated;
+
+-- The leader helps out as long as there are fewer workers than processors, and does
+-- everything if there are none. If it stayed out, the query would return nothing
+-- or leave a processor idle.
+SET temp_parallel.processors = 2;
+SET max_parallel_workers = 1;
+SELECT * FROM run(:'repeated');
+:repeated;
+SET max_parallel_workers = 0;
+SELECT * FROM run(:'repeated');
+:repeated;
+RESET max_parallel_workers;
+
+-- A plan for four workers and the leader launches as many workers as there are
+-- processors, and a cached plan keeps to the processors that it was made for.
+ALTER TABLE t SET (parallel_workers = 4);
+SET max_parallel_workers_per_gather = 4;
+SET plan_cache_mode = force_generic_plan;
+EXPLAIN (COSTS OFF) EXECUTE repeated;
+SELECT * FROM run('EXECUTE repeated');
+SET temp_parallel.processors = 3;
+SELECT * FROM run('EXECUTE repeated');
+SELECT * FROM run(:'repeated');
+SET temp_parallel.processors = 5;
+SELECT * FROM run(:'repeated');
+SET max_parallel_workers_per_gather = 2;
+ALTER TABLE t RESET (parallel_workers);
+RESET plan_cache_mode;
+
+-- If leaders never take part, processes are workers.
+SET parallel_leader_participation = off;
+SET temp_parallel.processors = 2;
+SELECT * FROM run(:'repeated');
+RESET parallel_leader_participation;
+
+-- Nothing changes where little is repeated, where a hash table is built by all
+-- processes together, and for tables that are not temporary.
+SELECT * FROM run('SELECT count(*) FROM t');
+SELECT * FROM run('SELECT count(*) FROM t JOIN o USING (id)');
+SET enable_parallel_hash = on;
+SELECT workers, leader FROM run('SELECT count(*) FROM t JOIN t u USING (id)');
+SET enable_parallel_hash = off;
+SELECT * FROM run('SELECT count(*), sum(a.m) FROM p JOIN (SELECT id, max(v) AS m FROM p GROUP BY id) a USING (id)');
+
+-- What costs show, and formats other than text.
+SET temp_parallel.processors = 2;
+CREATE FUNCTION plan(query text) RETURNS json LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	RETURN plan->0->'Plan';
+END $$;
+SELECT regexp_replace(line, '[0-9.]+', 'N', 'g') AS line
+  FROM json_each_text(plan(:'repeated')->'Plans'->0->'Plans'->0) AS e (name, value),
+	   concat_ws(': ', name, value) AS line
+ WHERE name IN ('Leader', 'Processors', 'Repeated Cost');
+
+-- The price: what the processes divide takes longer by a fifth, as there are two of
+-- them, not the 2.4 by which the planner has divided it. What each does for itself
+-- costs the same. (The aggregate above the join is not in it.)
+CREATE FUNCTION longer(query text) RETURNS numeric LANGUAGE plpgsql AS $$
+DECLARE
+	few json;
+	many json;
+	flush json;
+BEGIN
+	SET LOCAL temp_parallel.processors = 2;
+	few := plan(query);
+	flush := few->'Plans'->0->'Plans'->0;
+	SET LOCAL temp_parallel.processors = 16;
+	many := plan(query);
+	RETURN round(((few->>'Total Cost')::numeric - (many->>'Total Cost')::numeric) /
+				 ((flush->>'Total Cost')::numeric - coalesce((flush->>'Repeated Cost')::numeric, 0)), 2);
+END $$;
+SELECT longer(:'repeated');
+SELECT longer('SELECT count(*), sum(a.m) FROM p JOIN (SELECT id, max(v) AS m FROM p GROUP BY id) a USING (id)') AS permanent;
+
+-- Other shapes, whose rows are right with the leader out. If it came back too late or
+-- ran a part, rows would be missing or come twice.
+SET temp_parallel.processors = 2;
+\set inner '(SELECT id, max(v) AS m FROM t GROUP BY id) a USING (id)'
+CREATE FUNCTION check_shape(query text, OUT workers int, OUT leader text, OUT same bool)
+LANGUAGE plpgsql AS $$
+BEGIN
+	SELECT r.workers, r.leader INTO workers, leader FROM run(query) r;
+	same := same(query);
+END $$;
+SELECT * FROM check_shape('SELECT k, count(*), sum(m) FROM t JOIN ' || :'inner' || ' GROUP BY k ORDER BY k');
+-- Gather Merge, with all rows and with a bounded sort
+SELECT * FROM check_shape('SELECT t.*, m FROM t JOIN ' || :'inner' || ' WHERE t.v + m = 14 ORDER BY id');
+SELECT * FROM check_shape('SELECT t.*, m FROM t JOIN ' || :'inner' || ' ORDER BY id LIMIT 20');
+-- stopped early
+SELECT * FROM check_shape('SELECT count(*) FROM (SELECT FROM t JOIN ' || :'inner' || ' WHERE t.v + m = 14 LIMIT 45) q');
+-- launched again and again
+SELECT * FROM check_shape('SELECT o.id, (SELECT t.id FROM t JOIN ' || :'inner' ||
+	' WHERE t.v + m = 14 ORDER BY t.id LIMIT 1 OFFSET o.id) FROM o');
+-- a hash table of all processes next to one of each process
+SET enable_parallel_hash = on;
+EXPLAIN (COSTS OFF) SELECT count(*), sum(a.m), sum(u.v) FROM t JOIN t u USING (id) JOIN :inner;
+SELECT * FROM check_shape('SELECT count(*), sum(a.m), sum(u.v) FROM t JOIN t u USING (id) JOIN ' || :'inner');
+SET enable_parallel_hash = off;
+-- the hash table of a subplan
+SELECT * FROM check_shape('SELECT count(*), sum(v) FROM t WHERE id NOT IN (SELECT id FROM t GROUP BY id HAVING max(v) < 50)');
+-- the inner side of a merge join, which each process sorts
+SET enable_mergejoin = on;
+SET enable_hashjoin = off;
+EXPLAIN (COSTS OFF) :repeated;
+SELECT * FROM check_shape(:'repeated');
+SELECT longer(:'repeated');
+SET enable_mergejoin = off;
+SET enable_hashjoin = on;
+-- a part that one process alone runs: not repeated
+CREATE TEMP TABLE s WITH (parallel_workers = 0) AS TABLE t;
+ANALYZE s;
+\set once 'SELECT count(*) FROM (SELECT id FROM t UNION ALL SELECT s.id FROM s JOIN (SELECT id, max(v) AS m FROM s GROUP BY id) a USING (id)) q'
+EXPLAIN (COSTS OFF) :once;
+SELECT longer(:'once');
+
+-- A statement that is run for a limited number of rows launches no workers, so the
+-- leader does everything.
+DO $$
+DECLARE
+	n bigint;
+BEGIN
+	SELECT count(*) INTO n FROM t JOIN (SELECT id, max(v) AS m FROM t GROUP BY id) a USING (id);
+	RAISE NOTICE '% rows', n;
+END $$;
+
+-- After an error in a worker, everything is as before.
+\set VERBOSITY terse
+SELECT count(*), sum(1 / (t.v - a.m)) FROM t JOIN :inner;
+\set VERBOSITY default
+SELECT * FROM check_shape(:'repeated');
+
+-- Few processors are no part of the price of the flush, which accounts pay: a plan
+-- that is serial
+-- because of them has no saving, however dirty the tables are.
+UPDATE t SET v = v;
+SET temp_parallel.write_temp_page_cost = 5;
+SET temp_parallel.processors = 1;
+EXPLAIN (COSTS OFF) :repeated;
+
+DROP TABLE t, o, s, p;
+DROP EXTENSION temp_parallel;
