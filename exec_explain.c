@@ -3,6 +3,9 @@
  * exec_explain.c
  *	  EXPLAIN of a statement that has no workers because of the flush.
  *
+ * Shown without VERBOSE, too: whoever wonders why a query is not parallel does not
+ * know what to ask for.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
