@@ -3,8 +3,8 @@
  * exec_explain.c
  *	  EXPLAIN of a statement that has no workers because of the flush.
  *
- * Shown without VERBOSE, too: whoever wonders why a query is not parallel does not
- * know what to ask for.
+ * Shown without VERBOSE, too: a user who wonders why a query is not parallel
+ * does not know which option to use.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,9 +15,11 @@
 #include "exec.h"
 
 /*
- * If stmt reads tables without workers only because of the flush, show which, what
- * the flush costs now, what the tables' accounts have of it, and what workers would
- * save, in planner units.
+ * If stmt reads temporary tables without workers only because of the flush,
+ * add their names to the output of EXPLAIN; with COSTS also, in planner cost
+ * units, what their flush costs now, what their accounts have of it, and what
+ * workers would save.  Adds nothing if stmt has no saving, or has dropped one
+ * of the tables.  Allocates in the current memory context.
  */
 void
 tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
@@ -41,7 +43,7 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 	if (!es->costs)
 		return;
 
-	/* the saving is less what clean tables cost */
+	/* the saving is net of the search of the pool, the cost is not */
 	flush = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(),
 									saving.relids, saving.indexes);
 	if (es->format == EXPLAIN_FORMAT_TEXT)

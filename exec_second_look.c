@@ -4,18 +4,18 @@
  *	  The second look: is a parallel plan still worth its flush?
  *
  * A cached plan may have been made when the tables were clean, and be executed
- * after a gigabyte has been loaded.  So the cost of the flush is estimated
- * again before a statement runs.  If it is higher than the planner's estimate,
+ * after a gigabyte has been loaded.  So the charge for the flush is computed
+ * again before a statement runs.  If it is higher than when the plan was made,
  * and with it the parallel plan costs more than the same plan run by the
  * leader alone, the statement runs without parallel mode, and nothing is
  * written.
  *
  * Cached plans are executed often, so the expensive steps come last:
  * statements without flush nodes are not looked at, and the sizes of tables
- * are determined only if the cost of the flush has risen.
+ * are determined only if the charge has risen.
  *
- * The invariant: a plan whose flush costs no more than the planner has
- * estimated runs as planned, and a cached plan is never changed.
+ * The invariant: a plan whose flush is charged no more than when it was
+ * planned runs as planned, and a cached plan is never changed.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,18 +26,20 @@
 /*
  * Is it now cheaper if the leader runs stmt alone?  flush_nodes is a List of
  * CustomScanState, the flush nodes of its plan, which needs parallel mode.  If
- * so, *saving is what workers would save if the tables were clean.
- * Opens tables without a lock, and closes them.  Frees nothing of what it
- * allocates in the current memory context.
+ * so, sets *saving to what workers would save if the tables were clean,
+ * divided into shares; otherwise its contents are undefined.
+ *
+ * Opens tables without a lock, and closes them.  Allocates the lists of
+ * *saving, and more, in the current memory context, and frees nothing.
  */
 bool
 tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes,
 						   FlushSaving *saving)
 {
 	LocalBufStats *stats = tp_localbuf_stats_for_price();
-	Cost		planned_flush = 0;	/* what was charged */
-	Cost		flush = 0;		/* what would be now */
-	Cost		search = 0;		/* the part of it that clean tables cost */
+	Cost		planned_flush = 0;	/* the charge when planned */
+	Cost		flush = 0;		/* the charge now */
+	Cost		search = 0;		/* the part of it for the search of the pool */
 	Cost		parallel = 0;	/* of all Gathers, with planned_flush */
 	Cost		alone = 0;		/* of all Gathers, by the leader alone */
 	ListCell   *lc;

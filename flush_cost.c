@@ -13,9 +13,9 @@
  * storage, whichever relation's page it holds, so allocated is the number for
  * the whole pool.
  *
- * The second term is charged each time that workers are to be launched.  The first
- * is an investment, from which later statements gain, so accounts
- * (localbuf_account.c) pay for that alone.
+ * The second term, the search of the pool, is paid each time that workers are
+ * launched.  The first, the price, is paid once, and later statements gain
+ * from it, so accounts (localbuf_account.c) pay for that alone.
  *
  * The formula is that of "Inventing A Cost Model for PostgreSQL Local Buffers
  * Flush", January 2026.
@@ -67,10 +67,10 @@ add_writes(FlushCost *cost, LocalBufStats *stats, List *relations)
 }
 
 /*
- * The cost of a flush of the tables relids, a List of Oid without duplicates,
- * with their TOAST tables and those of their indexes that are in indexes, by
- * the counts in stats, and what it is charged.  The tables are locked.  No tables
- * cost nothing.
+ * The cost and the charge of a flush of the tables relids, a List of Oid
+ * without duplicates, with their TOAST tables and those of their indexes that
+ * are in indexes, by the counts in stats.  The tables are locked.  If relids
+ * is NIL, all is 0.
  */
 FlushCost
 tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
@@ -102,7 +102,8 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 }
 
 /*
- * What the accounts of the tables of flush pay of its cost.
+ * The part of the cost of flush that the accounts of its tables pay, in
+ * planner cost units; 0 if the cost is infinite.
  */
 Cost
 tp_flush_account(const FlushCost *flush)
@@ -111,8 +112,10 @@ tp_flush_account(const FlushCost *flush)
 }
 
 /*
- * Pages of tables relids, which are locked, have been written: cut their accounts
- * to what a flush of all that is left would cost, without the search of the pool.
+ * Reduce the accounts of tables relids to the cost of the writes that a flush
+ * of each family would still need.  To be called when their pages have been
+ * written.  The tables are locked.  Walks over the pool, and leaves the counts
+ * in the current memory context.
  */
 void
 tp_cut_accounts(List *relids)

@@ -19,10 +19,10 @@ PG_FUNCTION_INFO_V1(temp_parallel_tables);
 /*
  * temp_parallel_tables() returns setof record
  *
- * One row for each temporary table of the session: its pages, and of it with its
- * indexes and its TOAST table the dirty pages, and what flushing these costs; and
- * the table's account.  Takes AccessShareLock on each table, and keeps it until the
- * end of the transaction.
+ * One row for each temporary table of the session, partitions included: its
+ * pages; the dirty pages of its family; what a flush of these costs, in
+ * planner cost units; and its account.  Takes AccessShareLock on each table
+ * until the end of the transaction.
  */
 Datum
 temp_parallel_tables(PG_FUNCTION_ARGS)

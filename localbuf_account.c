@@ -1,26 +1,36 @@
 /*-------------------------------------------------------------------------
  *
  * localbuf_account.c
- *	  Accounts: what workers would have saved so far, had tables been clean.
+ *	  Accounts: what workers would have saved so far if tables had been clean.
  *
- * A single query seldom pays for a large flush, but several do.  Charged to each
- * query alone, the flush would be refused each time, and the table would be read
- * by one process for ever.  So each temporary table has an account, in the units
- * of the planner.  A statement that ran without workers only because of the flush
- * adds what they would have saved; the flush is charged less the accounts of its
- * tables; and it closes them.  This is the rule for the ski rental problem: buy
- * when the rent paid has reached the price.  The total is never more than twice
- * that of the best decisions in hindsight, and no rule that does not know the
- * future guarantees less.
+ * A single query seldom saves as much as a large flush costs, but several
+ * queries together do.  If each query were charged the whole flush, the flush
+ * would be refused each time, and the table would never be read by workers.
  *
- * An account belongs to a table's file.  DROP and TRUNCATE leave it without one;
- * a transaction that is rolled back gets the account of the former file back.
+ * So each temporary table has an account, in planner cost units.  A statement
+ * that ran without workers only because of the flush adds to the accounts of
+ * its tables what workers would have saved.  The planner charges a flush its
+ * cost less the accounts of its tables.  A flush that is carried out closes
+ * them: it reduces each to the cost of the writes that are left, which is 0 if
+ * the table and its indexes are clean then.
  *
- * Accounts pay for writing pages, and not for the search of the pool, which is
- * charged to each statement that has workers, whether it writes anything or not.
+ * The price of a table, or of a flush, is the cost of writing the dirty pages.
+ * Accounts pay for that alone.  The search of the pool is charged to each
+ * statement that has workers, whether it writes anything or not.
  *
- * The invariant: no account is more than the cost of writing the pages of its table,
- * as of the last statement that was entered.
+ * This is the break-even rule for the ski rental problem: buy as soon as the
+ * rent paid has reached the price.  The total cost of statements that run to
+ * their end is at most twice that of the best decisions in hindsight, and no
+ * deterministic rule that does not know later statements guarantees less.
+ *
+ * An account belongs to the file of a table (RelFileLocator).  After TRUNCATE
+ * the table has a new file, without an account; if the transaction is rolled
+ * back, the table has the former file and its account again.  Accounts of
+ * files that were removed are closed at the end of that transaction or of the
+ * next one.
+ *
+ * The invariant: when an account is changed, it does not exceed the price of
+ * its table at that time.  Each use limits it to the price at the time of use.
  *
  *-------------------------------------------------------------------------
  */
@@ -53,7 +63,8 @@ make_accounts(void)
 }
 
 /*
- * The balance of table's account, in planner units; price at most.
+ * Returns the balance of table's account in planner cost units, but no more
+ * than price; 0 if it has no account.
  */
 Cost
 tp_account_balance(Relation table, Cost price)
@@ -68,8 +79,9 @@ tp_account_balance(Relation table, Cost price)
 }
 
 /*
- * Pages of table have been written, after which a flush of all of it costs price:
- * its account is price at most.
+ * Reduce table's account to price, the cost of writing those of its pages that
+ * are still dirty; remove it if that is 0.  To be called when pages of table
+ * have been written.
  */
 void
 tp_account_cut(Relation table, Cost price)
@@ -87,7 +99,9 @@ tp_account_cut(Relation table, Cost price)
 }
 
 /*
- * Add saving to table's account, by which it becomes price at most.
+ * Add saving, in planner cost units, to table's account, up to price.  An
+ * account that exceeds price already is not changed.  Makes the account, in
+ * TopMemoryContext, if table has none.
  */
 void
 tp_account_add(Relation table, Cost saving, Cost price)
@@ -105,7 +119,7 @@ tp_account_add(Relation table, Cost saving, Cost price)
 }
 
 /*
- * Close all accounts.
+ * Close all accounts.  Called when the pool has been flushed or evicted.
  */
 void
 tp_account_close_all(void)
@@ -116,8 +130,8 @@ tp_account_close_all(void)
 }
 
 /*
- * Close the accounts of files that are empty or gone.  Raises nothing but out of
- * memory, so that it may be called when a transaction has ended.
+ * Close the accounts of files that are empty or do not exist.  Raises no error
+ * except out of memory, so that it may be called at the end of a transaction.
  */
 void
 tp_account_close_empty(void)

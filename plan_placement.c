@@ -61,8 +61,8 @@ tuple_bound_child(Plan *plan)
 }
 
 /*
- * Add charge to the costs of gather, if it is in plan, and of what is above it.
- * Returns whether it is.
+ * If gather is in the plan tree of plan, add charge to its cost and to those
+ * of the nodes above it, and return true.
  */
 static bool
 add_charge(Plan *plan, Plan *gather, Cost charge)
@@ -85,7 +85,7 @@ add_charge(Plan *plan, Plan *gather, Cost charge)
 	return found;
 }
 
-/* The same for the plan tree or the subplan of stmt that gather is in. */
+/* The same for the plan tree or the subplan of stmt that contains gather. */
 static void
 add_charge_to_statement(PlannedStmt *stmt, Plan *gather, Cost charge)
 {
@@ -101,8 +101,8 @@ add_charge_to_statement(PlannedStmt *stmt, Plan *gather, Cost charge)
 }
 
 /*
- * Insert a flush node below gather, and add its cost to the nodes between the
- * two.  The cost of gather itself includes it already.
+ * Insert a flush node below gather, and add its charge to the costs of the
+ * nodes between the two.  The cost of gather itself includes it already.
  */
 static void
 insert_flush_node(Plan *gather, const FlushPlan *info, int plan_node_id)
@@ -137,7 +137,10 @@ tp_find_flush_node(Plan *top)
 	return tp_is_flush_node(*place) ? (CustomScan *) *place : NULL;
 }
 
-/* The workers of gather that share its plan with the leader; 0 if none do. */
+/*
+ * Number of workers that divide the plan below gather with the leader; 0 if
+ * one process runs all of it.
+ */
 static int
 planned_workers(Plan *gather)
 {
@@ -147,7 +150,7 @@ planned_workers(Plan *gather)
 		((Gather *) gather)->num_workers;
 }
 
-/* The sizes of tables relids, in that order. */
+/* Number of pages of each of tables relids, in that order. */
 static List *
 pages_of_tables(List *relids)
 {
@@ -167,9 +170,11 @@ pages_of_tables(List *relids)
 /*
  * Give a flush node to each Gather of stmt that needs one, numbered after the
  * nodes that set_plan_refs() of setrefs.c has numbered.  Changes the plan in
- * place.  charges are those of the planner, which has needed no counts if
- * debug_parallel_query made the plan parallel.
- * Returns the OIDs of the tables that the plan flushes.
+ * place.  charges are those of the planner call that made stmt.  They have no
+ * counts if debug_parallel_query made the plan parallel; then the pool is
+ * counted here.  With CHARGE_CLEAN, adds to the costs what the planner has not
+ * charged for writing pages.  Returns the OIDs of the tables that the plan
+ * flushes.
  *
  * An unknown node, anywhere in the plan, may read temporary tables or have a
  * Gather below it.  Then all Gathers of the statement run their plans in the

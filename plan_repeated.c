@@ -1,31 +1,33 @@
 /*-------------------------------------------------------------------------
  *
  * plan_repeated.c
- *	  Work below a Gather that each process carries out for itself.
+ *	  Repeated work: what each process below a Gather does for itself.
  *
- * The processes of a Gather divide its partial path among them, but each of them
- * runs the inner side of a join completely, unless that is a parallel hash, and
- * fills the hash tables of subplans.  The planner counts such work once.  That is
- * the elapsed time if there are as many processors as processes.  If there are
- * fewer, each additional process adds its own repetition to the elapsed time, and
- * divides nothing that the others would not do as fast.
+ * The processes of a Gather divide its partial path among them, but each of
+ * them runs the inner side of a join completely, unless that is a parallel
+ * hash, and fills the hash tables of subplans.  The planner counts such work
+ * once.  That is the elapsed time if there are as many processors as
+ * processes.  If there are fewer, the repetitions of the additional processes
+ * take elapsed time, too, and these processes make the rest no faster.
  *
- * So if processes, including the leader if it participates, exceed processors, and
- * a large part of the cost below a Gather is repeated, no more processes run
- * the plan than there are processors: at most so many workers are launched, and
- * the leader only gathers, unless fewer were available.  With
+ * So if the processes, including the leader if it participates, exceed the
+ * processors, and a large part of the cost below a Gather is repeated, no more
+ * processes run the plan than there are processors: at most that many workers
+ * are launched, and if all of these start, the leader only gathers.  With
  *
  *		total		the cost of the partial path
- *		repeated	what of it is repeated, at least REPEATED_PART of total
+ *		repeated	the part of it that is repeated, at least
+ *					REPEATED_PART of total
  *		divisor		the number of processes by which the planner has divided
  *					the rest
- *		processors	by how many it is divided
+ *		processors	the number of processes that divide the rest now
  *
- * the elapsed time is repeated + (total - repeated) * divisor / processors.  The
- * Gather is charged with the difference from total.  The difference is too high by
- * the disk cost of scans in the rest, which the planner does not divide.  Unlike
- * the flush, that is a cost of each execution, so it is no part of what accounts
- * pay for, or of the flush node's cost.
+ * the elapsed time is repeated + (total - repeated) * divisor / processors.
+ * The Gather is charged with the difference between that and total.  The
+ * difference is too high if scans in the rest have disk costs, which the
+ * planner does not divide.  Unlike the flush, this is a cost of each
+ * execution, so accounts do not pay for it, and it is not part of the cost of
+ * the flush node.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,13 +39,13 @@
 
 #include "plan.h"
 
-/* Below this part of the cost, repeated work is ignored. */
+/* Repeated work below this fraction of the total cost is ignored. */
 #define REPEATED_PART	0.25
 
 static Cost repeated_of_path(Path *path);
 
 /*
- * Do all processes that run plan, which is below a Gather, run its child
+ * Does each process that runs plan, a node below a Gather, run its child
  * completely?
  */
 bool
@@ -53,6 +55,7 @@ tp_is_repeated(Plan *plan, Plan *child)
 		!(IsA(child, Hash) && child->parallel_aware);
 }
 
+/* Add to *cost the startup costs of the SubPlans in node. */
 static bool
 subplan_startup_walker(Node *node, Cost *cost)
 {
@@ -67,9 +70,9 @@ subplan_startup_walker(Node *node, Cost *cost)
 }
 
 /*
- * The cost that each process pays once for the subplans in expressions, as
- * cost_subplan() of costsize.c has it: filling their hash tables, or sorting or
- * materializing their rows.
+ * The cost that each process pays once for the subplans in expressions:
+ * filling their hash tables, or sorting or materializing their rows, as
+ * estimated by cost_subplan() of costsize.c.
  */
 static Cost
 subplan_startup(List *expressions)
@@ -81,8 +84,8 @@ subplan_startup(List *expressions)
 }
 
 /*
- * The cost of filling a hash table that is not shared, as
- * initial_cost_hashjoin() of costsize.c has it, without temporary files.
+ * The cost of filling a hash table that is not shared, without temporary
+ * files, as estimated by initial_cost_hashjoin() of costsize.c.
  */
 static Cost
 hash_build_cost(List *clauses, double rows)
@@ -90,14 +93,14 @@ hash_build_cost(List *clauses, double rows)
 	return (cpu_operator_cost * list_length(clauses) + cpu_tuple_cost) * rows;
 }
 
-/* The number of leading children of an Append that one process runs alone. */
+/* Number of first children of an Append, each run by one process alone. */
 static int
 children_run_once(Plan *plan)
 {
 	return IsA(plan, Append) ? ((Append *) plan)->first_partial_plan : 0;
 }
 
-/* The cost of what each process that runs plan, a partial plan, repeats. */
+/* The cost that each process that runs plan, a partial plan, repeats. */
 static Cost
 repeated_of_plan(Plan *plan)
 {
@@ -127,7 +130,7 @@ repeated_of_plan(Plan *plan)
 	return cost;
 }
 
-/* The same for the paths of an Append. */
+/* The same for an Append path, whose first once paths are not repeated. */
 static Cost
 repeated_of_paths(List *paths, int once)
 {
@@ -142,7 +145,7 @@ repeated_of_paths(List *paths, int once)
 	return cost;
 }
 
-/* The same for a join of any kind. */
+/* The same for a join path. */
 static Cost
 repeated_of_join(JoinPath *join)
 {
@@ -160,7 +163,7 @@ repeated_of_join(JoinPath *join)
 }
 
 /*
- * The same for a partial path, of those kinds that may be below a Gather.
+ * The same for a partial path.  Covers the kinds that may be below a Gather.
  */
 static Cost
 repeated_of_path(Path *path)
@@ -194,8 +197,8 @@ repeated_of_path(Path *path)
 }
 
 /*
- * Number of processes that share the rows: get_parallel_divisor() of
- * costsize.c.
+ * The number of processes among which the planner divides the rows of a
+ * partial path: get_parallel_divisor() of costsize.c, for so many workers.
  */
 double
 tp_parallel_divisor(int workers)
@@ -207,7 +210,7 @@ tp_parallel_divisor(int workers)
 	return divisor;
 }
 
-/* Do the processes of a Gather with so many workers exceed the processors? */
+/* Does a Gather with so many workers have more processes than processors? */
 static bool
 exceeds_processors(int workers)
 {
@@ -216,9 +219,8 @@ exceeds_processors(int workers)
 }
 
 /*
- * The difference that it makes to the cost of a Gather over path, a partial path,
- * that the processors are fewer than the processes: 0 or more, in planner cost
- * units.
+ * By how much a Gather over path, a partial path, takes longer because there
+ * are fewer processors than processes: 0 or more, in planner cost units.
  */
 Cost
 tp_cost_of_few_processors(Path *path)
@@ -236,9 +238,10 @@ tp_cost_of_few_processors(Path *path)
 }
 
 /*
- * How many processes may run plan, which is below a Gather with that number of
- * workers; 0 if it does not matter.  Sets *repeated to the cost of what each of them
- * repeats, if it does.
+ * The number of processes that may run plan, which is below a Gather with this
+ * number of workers; 0 for no limit.  If there is one, sets *repeated to the
+ * cost that each process repeats, in planner cost units; otherwise, *repeated
+ * is undefined.
  */
 int
 tp_process_limit(Plan *plan, int workers, Cost *repeated)

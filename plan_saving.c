@@ -1,20 +1,25 @@
 /*-------------------------------------------------------------------------
  *
  * plan_saving.c
- *	  What a plan without workers would save if its tables were clean.
+ *	  Savings: what workers would save in a statement if its tables were
+ *	  clean.
  *
- * When the charge for a flush may have decided against workers, the statement is
- * planned a second time without it.  The difference of the plans' costs is what
- * workers would save once the tables have been flushed.  It is put into the plan,
- * and added to the tables' accounts each time the plan has run to its end, so that
- * a plan that is only explained changes nothing, and a cached plan counts each
- * time.
+ * If the charge for a flush may have decided against workers, the statement is
+ * planned a second time as if its tables were clean.  The difference between
+ * the costs of the two plans is the saving.  It is divided into shares, each
+ * of which workers save if the tables of that share are clean.  It is stored
+ * in the plan that is run, and added to the tables' accounts
+ * (localbuf_account.c) each time that plan has run to its end.  So a plan that
+ * is only explained changes no account, and a cached plan does so at each
+ * execution.
  *
- * A PlannedStmt has no room for other modules' data before version 19.  Its
- * invalItems are copied with it, and not sent to workers; a negative cacheId never
- * matches one that is invalidated.  One true item, of a cache and a hash value that
- * stand for nothing, has a cached plan made anew as soon as a flush is charged less
- * than the plan would save.
+ * A PlannedStmt has no field for other modules' data before version 19.  So
+ * the saving is stored in invalItems, which are copied with a plan and not
+ * sent to workers.  The cacheIds of these items are negative, and no
+ * invalidation matches them.  Besides, each table has an item that does match:
+ * it depends on the pg_proc row whose OID is the table's.  Such a row need not
+ * exist.  tp_credit_saving() invalidates these items, so that a cached plan is
+ * made again as soon as its flush is charged less than workers would save.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,7 +36,10 @@
 
 #include "plan.h"
 
-/* cacheIds of the items that hold a share of a FlushSaving, of which LOW is last */
+/*
+ * cacheIds of the items for one share of a FlushSaving.  SAVING_LOW is the
+ * last item of each.
+ */
 #define SAVING_HIGH		(-1001) /* halves of the saving */
 #define SAVING_LOW		(-1002)
 #define SAVING_TABLE	(-1003)
@@ -48,14 +56,17 @@ add_item(List *items, int cacheid, uint32 value)
 	return lappend(items, item);
 }
 
-/* What the item for invalidation of plans over table relid has. */
+/* Hash value of the item by which plans over table relid are invalidated. */
 static uint32
 replan_hash(Oid relid)
 {
 	return GetSysCacheHashValue1(PROCOID, ObjectIdGetDatum(relid));
 }
 
-/* Put saving, which has shares, into stmt. */
+/*
+ * Append saving, which has shares, to the invalItems of stmt.  Allocates in
+ * the current memory context.
+ */
 static void
 attach_saving(PlannedStmt *stmt, const FlushSaving *saving)
 {
@@ -83,7 +94,7 @@ attach_saving(PlannedStmt *stmt, const FlushSaving *saving)
 	stmt->invalItems = items;
 }
 
-/* Add share to saving. */
+/* Add share to saving: its cost, tables and indexes. */
 static void
 add_share(FlushSaving *saving, FlushSaving *share)
 {
@@ -94,7 +105,7 @@ add_share(FlushSaving *saving, FlushSaving *share)
 }
 
 /*
- * Has stmt a saving?
+ * Does stmt have a saving?  Looks at its last item only.
  */
 bool
 tp_has_saving(PlannedStmt *stmt)
@@ -104,7 +115,8 @@ tp_has_saving(PlannedStmt *stmt)
 }
 
 /*
- * The saving of stmt, if it has one.  Its lists are in the current memory context.
+ * Returns whether stmt has a saving.  If so, sets *saving to it, with lists
+ * and shares in the current memory context; otherwise leaves it alone.
  */
 bool
 tp_saving_of(PlannedStmt *stmt, FlushSaving *saving)
@@ -148,13 +160,13 @@ tp_saving_of(PlannedStmt *stmt, FlushSaving *saving)
 	return true;
 }
 
-/* A Gather whose cost is to be taken apart. */
+/* What is needed to analyze the costs of the nodes below a Gather. */
 typedef struct GatherCosts
 {
 	PlannedStmt *stmt;
-	double		divisor;		/* by which the planner has divided */
-	bool		has_flush;		/* is there a flush node, and what it says */
-	FlushPlan	flush;
+	double		divisor;		/* by which CPU costs have been divided */
+	bool		has_flush;		/* is there a flush node? */
+	FlushPlan	flush;			/* of that, if so */
 } GatherCosts;
 
 static GatherCosts
@@ -174,7 +186,8 @@ gather_costs(Plan *gather, PlannedStmt *stmt)
 }
 
 /*
- * Pages of rel when the plan was made, if that is known, or now.
+ * Number of pages of rel when the plan was made, if its flush node has it;
+ * otherwise the current number.
  */
 static double
 planned_pages(const GatherCosts *costs, Relation rel)
@@ -213,8 +226,9 @@ seqscan_disk_cost(const GatherCosts *costs, Plan *plan)
 }
 
 /*
- * Cost of plan itself, without its children, and not divided by processes (*whole)
- * or divided.
+ * The cost of plan itself, without that of its children: *whole is the part
+ * that the planner does not divide among the processes, *divided the part that
+ * it has divided.  Both are 0 for a flush node.
  */
 static void
 own_cost(const GatherCosts *costs, Plan *plan, Cost *whole, Cost *divided)
@@ -226,7 +240,7 @@ own_cost(const GatherCosts *costs, Plan *plan, Cost *whole, Cost *divided)
 	*divided = 0;
 	if (IsA(plan, SeqScan))
 		*whole = seqscan_disk_cost(costs, plan);
-	if (!tp_is_flush_node(plan))	/* whose own cost is the flush */
+	if (!tp_is_flush_node(plan))	/* its own cost is the charge */
 	{
 		*divided = plan->total_cost - *whole;
 		foreach(lc, children)
@@ -241,10 +255,11 @@ own_cost(const GatherCosts *costs, Plan *plan, Cost *whole, Cost *divided)
 /*
  * The cost of plan, a partial plan, if one process runs all of it.  The
  * planner has divided the CPU cost of each node by divisor, so each node's own
- * cost is multiplied by it again, but not the cost of a child that every
- * process runs completely, nor the disk cost of a sequential scan.  The result
- * is too high if the disk and CPU cost of a node cannot be told apart.  Undoes
- * what cost_seqscan() and initial_cost_hashjoin() of costsize.c do.
+ * cost is multiplied by it again, except the cost of a child that every
+ * process runs completely and the disk cost of a sequential scan.  The result
+ * is too high for other nodes with disk costs, because the plan does not have
+ * these separately.  Undoes what cost_seqscan() and initial_cost_hashjoin() of
+ * costsize.c do.
  */
 static Cost
 cost_alone(const GatherCosts *costs, Plan *plan)
@@ -269,7 +284,9 @@ cost_alone(const GatherCosts *costs, Plan *plan)
 }
 
 /*
- * The cost of what is below gather if the leader alone runs it.
+ * The cost, in planner cost units, of what is below gather if the leader alone
+ * runs it, without flush.  gather is a Gather or Gather Merge node of stmt.
+ * Opens tables without a lock, and closes them.
  */
 Cost
 tp_gather_cost_alone(Plan *gather, PlannedStmt *stmt)
@@ -280,9 +297,9 @@ tp_gather_cost_alone(Plan *gather, PlannedStmt *stmt)
 }
 
 /*
- * Add to saving a share for plan, a partial plan, and each node below it that the
- * processes divide among them: what that saves, and the tables that it reads, of
- * those in dirty.
+ * Add to saving a share for plan, a partial plan, and one for each node below
+ * it that the processes divide among them: what dividing that node saves, and
+ * those tables in dirty that the plan tree from that node down reads.
  */
 static void
 add_shares(FlushSaving *saving, const GatherCosts *costs, Plan *plan,
@@ -313,12 +330,18 @@ add_shares(FlushSaving *saving, const GatherCosts *costs, Plan *plan,
 }
 
 /*
- * Divide saving into shares by the nodes of stmt that save it.  What a node saves
- * is lost if any of the tables that it reads is dirty, and what a node below it saves
- * only if that one's are.  So a table that is read by workers, but adds little to
- * what they save, gets little.  Without that, the credit for a statement over a small
- * table and a large one might go to the large one, and the small one, which is all
- * that matters, be flushed too late.
+ * Divide saving into shares, one for each node of stmt that the processes
+ * divide among them, so that the shares add up to it.  stmt is the plan with
+ * workers.  What a node saves is lost if any table that it or a node below it
+ * reads is dirty.  What a node below it saves is lost only if one of that
+ * node's own tables is.  So a table that workers read, but that adds little to
+ * what they save, gets little.  Otherwise, a statement over a small table and
+ * a large one might add its saving to the account of the large one, although
+ * all that workers save is with the small one, and that would be flushed too
+ * late.
+ *
+ * If no node divides anything, the whole saving is the only share.  Allocates
+ * in the current memory context.
  */
 void
 tp_divide_saving(FlushSaving *saving, PlannedStmt *stmt)
@@ -349,8 +372,9 @@ tp_divide_saving(FlushSaving *saving, PlannedStmt *stmt)
 }
 
 /*
- * Put into saving the temporary tables, and their indexes, that the Gathers of stmt
- * would flush, as they have dirty pages, except those in flushed.
+ * Add to saving the temporary tables that the Gathers of stmt would flush
+ * because they have dirty pages by the counts in stats, except those in
+ * flushed, and the indexes that these Gathers scan.
  */
 static void
 flushed_by(PlannedStmt *stmt, List *flushed, LocalBufStats *stats,
@@ -379,7 +403,10 @@ flushed_by(PlannedStmt *stmt, List *flushed, LocalBufStats *stats,
 	}
 }
 
-/* The cost of stmt, just planned, less what its Gathers were charged for writes. */
+/*
+ * The cost of stmt, which has just been planned, less what its Gathers were
+ * charged for writing pages.  It includes the search of the pool.
+ */
 static Cost
 cost_without_charges(PlannedStmt *stmt)
 {
@@ -400,7 +427,7 @@ cost_without_charges(PlannedStmt *stmt)
 	return cost;
 }
 
-/* Those of tables relids that are still there. */
+/* Those of tables relids that still exist. */
 static List *
 existing_tables(List *relids)
 {
@@ -416,8 +443,8 @@ existing_tables(List *relids)
 }
 
 /*
- * Is a flush for saving, or for a share of one, charged less now than it would save,
- * by more than margin?
+ * Does saving, or one share, exceed what the flush of its tables is charged
+ * now by more than margin?  The search of the pool is in neither.
  */
 static bool
 flush_pays(const FlushSaving *saving, Cost margin, LocalBufStats *stats)
@@ -430,8 +457,9 @@ flush_pays(const FlushSaving *saving, Cost margin, LocalBufStats *stats)
 }
 
 /*
- * Least difference in cost by which a plan is better than stmt; add_path() of
- * pathnode.c may choose between those that are closer by other criteria.
+ * The least difference in cost by which another plan is better than stmt.
+ * add_path() of pathnode.c may choose by other criteria between paths that
+ * differ by less than 1 percent.
  */
 static Cost
 margin_of(PlannedStmt *stmt)
@@ -439,7 +467,7 @@ margin_of(PlannedStmt *stmt)
 	return 0.01 * stmt->planTree->total_cost;
 }
 
-/* Note which shares of saving would pay for a flush of their own tables. */
+/* Set paid in each share that is worth the flush of its own tables. */
 static void
 note_paid(FlushSaving *saving, LocalBufStats *stats)
 {
@@ -454,16 +482,19 @@ note_paid(FlushSaving *saving, LocalBufStats *stats)
 }
 
 /*
- * Plan the statement of stmt, whose Gathers have been charged, as if its tables
- * were clean.  flushed are the tables that stmt flushes itself, stats the counts that
- * its charges are of.  parse is a copy that has not been planned yet.  next is another
- * module's hook, or NULL.
+ * Plan the statement of stmt again, as if its tables were clean.  The Gathers
+ * of stmt have been charged; flushed is a List of Oid, the tables that it
+ * flushes itself; stats are the counts that its charges are based on.  parse
+ * is a copy of the Query that has not been planned yet.  next is another
+ * module's planner_hook, or NULL.
  *
- * Returns true if the plan for clean tables is better even with the price of its own
- * flush: what Gathers were charged with was too much.  The charge of a Gather path
- * includes tables that only the leader reads in the end, and those of the whole query
- * level in a genetic join search.  Otherwise, puts what that plan would save into
- * stmt, which is in the current memory context, in which nothing else is left.
+ * Returns true if the plan for clean tables is better even if it is charged
+ * with its own flush.  Then the Gather paths were charged too much: the charge
+ * of a Gather path includes tables that only the leader reads in the finished
+ * plan, and, in a genetic join search, those of the whole query level.
+ * Otherwise, stores the saving, if there is one, in stmt, in the current
+ * memory context.  Everything else that it allocates is freed.  Raises what
+ * the planner raises.
  */
 bool
 tp_note_saving(PlannedStmt *stmt, List *flushed, LocalBufStats *stats,
@@ -501,7 +532,7 @@ tp_note_saving(PlannedStmt *stmt, List *flushed, LocalBufStats *stats,
 	return pays;
 }
 
-/* Has the scan that ps is, if it is one, been started? */
+/* Has scan node ps been started? */
 static bool
 has_started(PlanState *ps)
 {
@@ -516,6 +547,7 @@ has_started(PlanState *ps)
 	}
 }
 
+/* Add to *relids the tables whose scans at or below ps have been started. */
 static bool
 collect_scanned(PlanState *ps, List **relids)
 {
@@ -540,8 +572,8 @@ collect_scanned(PlanState *ps, List **relids)
 }
 
 /*
- * Leave in saving the shares for tables that the plan of root, which has run, has begun
- * to scan.  What it has not read, workers would not have read faster.
+ * Remove from saving each share with a table that the plan of root, which has
+ * run, has not started to scan.  Workers would have saved nothing there.
  */
 static void
 keep_scanned(FlushSaving *saving, PlanState *root)
@@ -559,7 +591,11 @@ keep_scanned(FlushSaving *saving, PlanState *root)
 	}
 }
 
-/* What writing the pages of table relid costs, and what is missing of that. */
+/*
+ * Returns what is missing in the account of table relid to pay for its flush,
+ * with those of its indexes that are in indexes; sets *price to the price of
+ * that.
+ */
 static Cost
 missing_in_account(Oid relid, List *indexes, LocalBufStats *stats, Cost *price)
 {
@@ -570,7 +606,10 @@ missing_in_account(Oid relid, List *indexes, LocalBufStats *stats, Cost *price)
 	return flush.charge - flush.search;
 }
 
-/* Share saving out to the accounts of its tables by what is missing in each. */
+/*
+ * Add the saving of share to the accounts of its tables, in proportion to what
+ * is missing in each.
+ */
 static void
 credit_share(const FlushSaving *share, LocalBufStats *stats)
 {
@@ -599,7 +638,10 @@ credit_share(const FlushSaving *share, LocalBufStats *stats)
 	}
 }
 
-/* Credit the shares of saving, and have plans made anew, as tp_credit_saving() says. */
+/*
+ * Add the shares of saving to the accounts, and invalidate cached plans, as
+ * described at tp_credit_saving().
+ */
 static void
 credit_shares(const FlushSaving *saving, PlannedStmt *stmt)
 {
@@ -624,18 +666,24 @@ credit_shares(const FlushSaving *saving, PlannedStmt *stmt)
 }
 
 /*
- * The plan of queryDesc has run, and would have cost less if its tables had been clean:
- * add saving to the accounts of those that it has read.  Returns false if there are
- * none.  Each share is shared out in proportion to what is missing in each,
- * the price less the account; shares in proportion to the price alone can make the
- * total many times that of the best decisions.  The tables are locked, but for those
- * that the statement itself has dropped.
+ * Add saving to the accounts of the tables that the statement of queryDesc has
+ * read.  Its plan has run to its end without workers for these tables, and
+ * would have cost less if they had been clean.  Returns false, and changes no
+ * account, if it has not read them.  The tables are locked, except those that
+ * the statement itself has dropped, which are left out.  Removes the shares
+ * that do not count from saving; frees everything that it allocates.
  *
- * Has cached plans made anew when a flush has become worth it, also if that is because
- * others have written pages: that of all tables, after which tp_note_saving() has the
- * plan flush them, or that of a share, which may lead to a plan that reads some tables
- * with workers.  It need not, so a share that has paid when the plan was made is no
- * reason to plan again.
+ * Each share is divided among its tables in proportion to what is missing in
+ * each, which is the price less the account.  In proportion to the price
+ * alone, the total cost could become many times that of the best decisions.
+ *
+ * If the flush is worth it now, invalidates the cached plans of this session
+ * that have a saving with one of these tables, so that they are made again;
+ * also if the reason is that other statements have written pages.  That is so
+ * if the flush of all tables is worth it, after which tp_note_saving() has the
+ * plan flush them, or that of one share, which may lead to a plan that reads
+ * some tables with workers.  It does not always, so a share that was worth its
+ * flush when the plan was made (paid) is no reason to plan again.
  */
 bool
 tp_credit_saving(FlushSaving *saving, QueryDesc *queryDesc)

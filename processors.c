@@ -4,10 +4,11 @@
  *	  The number of processors that the session may use.
  *
  * That is temp_parallel.processors, or if that is 0, what the operating system
- * lets this process use: the processors that it may be scheduled on, and in
- * Linux at most what the quotas of its control group and of those above it
- * amount to, rounded up.  Determined once in each process, when first needed, so
- * later changes of the affinity or of a quota are not seen.
+ * lets this process use: on Linux, the processors that it may be scheduled on,
+ * but no more than the quotas of its control group and of the groups above it,
+ * rounded up; elsewhere, the processors that are online.  Determined once in
+ * each process, when first needed, so later changes of the affinity or of a
+ * quota have no effect.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,12 +26,15 @@
 
 #ifdef __linux__
 
-/* where control groups are mounted by systemd and in containers */
+/* where systemd and containers mount control groups */
 #define CGROUP_V2	"/sys/fs/cgroup"
 #define CGROUP_V2_HYBRID "/sys/fs/cgroup/unified"
 #define CGROUP_V1	"/sys/fs/cgroup/cpu"
 
-/* Read the first line of a file.  False if there is none. */
+/*
+ * Read the first line of the file at path into line.  Returns false if it
+ * cannot be opened or is empty.
+ */
 static bool
 read_line(const char *path, char *line, int size)
 {
@@ -44,7 +48,7 @@ read_line(const char *path, char *line, int size)
 	return found;
 }
 
-/* The quota of one control group, in processors; infinity if it has none. */
+/* Quota of one control group, in processors; infinity if it has none. */
 static double
 quota_of_group(const char *directory)
 {
@@ -74,9 +78,10 @@ quota_of_group(const char *directory)
 }
 
 /*
- * The least quota of a control group and those above it, up to the mount point.
- * In a container the group may have another name than /proc says, and only what is
- * above it be visible, which is the container's group.
+ * The lowest quota, in processors, of group and the groups above it, up to the
+ * mount point.  In a container, /proc may show another name for the group than
+ * its file system does.  Then only the mount point is found, which is the
+ * container's group.
  */
 static double
 quota_of_groups(const char *mount, const char *group)
@@ -93,7 +98,7 @@ quota_of_groups(const char *mount, const char *group)
 	return Min(quota, quota_of_group(mount));
 }
 
-/* Is the processors' controller in list, separated by commas? */
+/* Is the controller "cpu" in list, which is separated by commas? */
 static bool
 controls_processors(const char *list)
 {
@@ -111,8 +116,9 @@ controls_processors(const char *list)
 }
 
 /*
- * The quota of this process, in processors.  The lines of /proc/self/cgroup are
- * "hierarchy:controllers:group", without controllers in version 2.
+ * Quota of this process, in processors; infinity if it has none.  The lines of
+ * /proc/self/cgroup are "hierarchy:controllers:group", with no controllers in
+ * version 2.
  */
 static double
 quota_of_process(void)
@@ -144,13 +150,13 @@ quota_of_process(void)
 	return quota;
 }
 
-/* The number of processors that this process may be scheduled on. */
+/* Number of processors that this process may be scheduled on. */
 static int
 schedulable_processors(void)
 {
 	cpu_set_t	set;
 
-	/* fails if the machine has more processors than a cpu_set_t */
+	/* fails if the machine has more processors than fit into a cpu_set_t */
 	if (sched_getaffinity(0, sizeof(set), &set) == 0)
 		return CPU_COUNT(&set);
 	return (int) sysconf(_SC_NPROCESSORS_ONLN);
@@ -174,6 +180,8 @@ schedulable_processors(void)
 
 /*
  * Returns the number of processors that the session may use, at least 1.
+ * Raises no error except out of memory or, in AllocateFile(), too many open
+ * files.
  */
 int
 tp_usable_processors(void)

@@ -46,7 +46,7 @@ static explain_per_plan_hook_type prev_explain_per_plan = NULL;
 #else
 static ExplainOneQuery_hook_type prev_ExplainOneQuery = NULL;
 
-/* the query that is being explained, and its plan once it has been planned */
+/* the query that is being explained, and its plan once it has one */
 typedef struct Explained
 {
 	Query	   *query;
@@ -63,7 +63,10 @@ void		_PG_init(void);
  * ----------
  */
 
-/* Plan a statement, and place its flush nodes, for tables *flushed. */
+/*
+ * Plan a statement, and place its flush nodes.  Sets *flushed to the tables
+ * that they flush.
+ */
 static PlannedStmt *
 plan_and_place(FlushCharging charging, FlushCharges *charges, List **flushed,
 			   PLANNER_HOOK_ARGS)
@@ -78,10 +81,11 @@ plan_and_place(FlushCharging charging, FlushCharges *charges, List **flushed,
 }
 
 /*
- * Plan a statement whose workers may read temporary tables.  If a charge decided
- * that some are not read by workers, the statement is planned again without it, to
- * learn what they would save, and a third time if that turns out to be the better
- * plan.  The planner scribbles on a Query, so each call but the last gets a copy.
+ * Plan a statement whose workers may read temporary tables.  If workers do not
+ * read some of them, and a charge may be the reason, the statement is planned
+ * again as if all tables were clean, to learn what workers would save, and a
+ * third time if that plan is better even with the charge for its flush.  The
+ * planner modifies its Query, so the later calls get copies.
  */
 static PlannedStmt *
 plan_with_workers(PLANNER_HOOK_ARGS)
@@ -107,7 +111,7 @@ plan_with_workers(PLANNER_HOOK_ARGS)
 	return stmt;
 }
 
-/* stmt, the plan of parse, may be the one that is being explained. */
+/* Note stmt, the plan of parse, if parse is the query being explained. */
 static void
 note_explained(Query *parse, PlannedStmt *stmt)
 {
@@ -272,7 +276,10 @@ run_executor(EXECUTOR_RUN_ARGS)
 		standard_ExecutorRun(EXECUTOR_RUN_PASS);
 }
 
-/* queryDesc's plan, which has a saving, has run to its end. */
+/*
+ * Add the saving of queryDesc's plan, which has one and has run to its end, to
+ * the accounts of its tables.
+ */
 static void
 credit_statement(QueryDesc *queryDesc)
 {
@@ -323,7 +330,7 @@ temp_parallel_ProcessUtility(PROCESS_UTILITY_ARGS)
 		standard_ProcessUtility(PROCESS_UTILITY_PASS);
 	tp_end_noting_missing_files(&noting);
 
-	/* may have truncated a new table's file in place; pstmt may be gone */
+	/* may have truncated a new table's file in place; pstmt may be freed */
 	if (truncates)
 		tp_account_close_empty();
 }
@@ -357,7 +364,7 @@ typedef struct ExplainCall
 	QueryEnvironment *queryEnv;
 } ExplainCall;
 
-/* Explain a query, with lines about its saving, if it has one. */
+/* Explain a query, and its saving if it has one. */
 static void
 explain_with_saving(const ExplainCall *call)
 {
@@ -376,8 +383,10 @@ explain_with_saving(const ExplainCall *call)
 }
 
 /*
- * The same.  What it runs may explain other queries, and catch their errors.  With
- * PG_FINALLY(), gcc warns that longjmp() might clobber the macro's own variable.
+ * The same, and restore the state of an outer EXPLAIN.  The query may execute
+ * functions that explain other queries, and catch their errors.  Not with
+ * PG_FINALLY(): gcc warns that longjmp() might clobber a variable of that
+ * macro.
  */
 static void
 explain_nested(const ExplainCall *call)
@@ -422,8 +431,9 @@ temp_parallel_relcache_callback(Datum arg, Oid relid)
 }
 
 /*
- * Files are removed or emptied only by a transaction that has an ID.  Removed
- * after this callback, so the next transaction looks once more.
+ * Close the accounts of files that the transaction has removed or emptied,
+ * which only a transaction with an ID does.  It removes files after this
+ * callback, so the next transaction looks again.
  */
 static void
 temp_parallel_xact_callback(XactEvent event, void *arg)

@@ -206,8 +206,8 @@ path_disabled_nodes(const Path *path)
 }
 
 /*
- * The planner's cost of sorting rows of a width in work_mem, without that of the
- * rows themselves.
+ * The planner's cost of sorting this number of rows, of width bytes each, in
+ * work_mem: cost_sort() of costsize.c, without the cost of its input.
  */
 static inline Cost
 sort_cost(double rows, int width)
@@ -249,9 +249,12 @@ set_disabled_nodes(CustomScan *node, Plan *child)
 }
 
 /*
- * From 18 on a module can add to the output of EXPLAIN for a whole plan.  Before,
- * it can replace the planning and explaining of one query, and add to the output
- * afterwards, where only the text format has room.
+ * From 18 on, a hook can add to the output of EXPLAIN for a whole plan.
+ * Before that, a module can only replace ExplainOneQuery(), and add to the
+ * output after it.  Only the text format permits that: in the others, the
+ * group of the query has been closed.  explain_one_query() does what
+ * ExplainOneQuery() of explain.c does without a hook, which 17 has as a
+ * function of its own.
  */
 #if PG_VERSION_NUM >= 180000
 #define EXPLAIN_HAS_PER_PLAN_HOOK 1
