@@ -1,6 +1,6 @@
 --
--- Accounts: what workers would have saved, had the tables been clean, is subtracted
--- from the charge for their flush.
+-- Accounts: the charge for a flush is its cost less what workers would have saved so
+-- far if its tables had been clean.
 --
 CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
@@ -8,7 +8,7 @@ SET temp_buffers = '64MB';
 SET max_parallel_workers_per_gather = 2;
 SET min_parallel_table_scan_size = 0;
 SET parallel_setup_cost = 10;
--- a flush costs what workers save in two to three of the queries below
+-- a flush costs as much as workers save in two to three of the queries below
 SET temp_parallel.write_temp_page_cost = 5;
 SET temp_parallel.buffer_scan_cost = 0;
 SET jit = off;
@@ -16,8 +16,8 @@ SET jit = off;
 CREATE FUNCTION account(relation regclass) RETURNS float8 LANGUAGE sql AS
 $$ SELECT coalesce(sum(account), 0) FROM temp_parallel_tables t WHERE t.relation = $1 $$;
 
--- Runs a query some times.  For each: were workers launched, did the table's account
--- grow, is it empty now, and is no account below zero or above its table's price?
+-- Runs a query a number of times. For each run: were workers launched, did the table's
+-- account grow, is it empty now, and is each account between 0 and its table's cost?
 CREATE FUNCTION run(query text, times int DEFAULT 1, relation text DEFAULT 't')
 RETURNS TABLE (workers bool, grew bool, empty bool, bounded bool) LANGUAGE plpgsql AS $$
 DECLARE
@@ -36,7 +36,7 @@ BEGIN
 	END LOOP;
 END $$;
 
--- What EXPLAIN says that workers would save.
+-- What workers would save according to EXPLAIN.
 CREATE FUNCTION saving(query text) RETURNS float8 LANGUAGE plpgsql AS $$
 DECLARE
 	line text;
@@ -49,7 +49,7 @@ BEGIN
 	RETURN NULL;
 END $$;
 
--- All pages of a table are in local buffers, and dirty, and its account is empty.
+-- Makes all pages of a table dirty, in local buffers, and its account empty.
 CREATE FUNCTION make_dirty(relation text DEFAULT 't') RETURNS bool LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM pg_read_temp_relation(relation), pg_flush_local_buffers(relation);
@@ -60,19 +60,19 @@ CREATE TEMP TABLE t AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 50000
 CREATE TEMP TABLE u AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 25000) g;
 VACUUM (ANALYZE) t, u;	-- truncates empty pages, which 17 and later add
 
--- A table that has just been filled is serial first, and parallel as soon as its
--- account pays for the flush. Otherwise, it would be serial for ever.
+-- A table that has just been filled is first read without workers, and with workers as
+-- soon as its account pays for the flush. Otherwise, it would never be read by workers.
 SELECT serial_by_flush AS serial FROM temp_parallel_stats() \gset before_
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5', 5);
 -- Each statement that had no workers because of the flush is counted once.
 SELECT serial_by_flush - :before_serial AS serial FROM temp_parallel_stats();
 
--- Pages that are dirtied after a flush are priced anew. Otherwise, a table that is
--- often updated would be flushed for every query.
+-- After a flush, the account starts from zero for pages dirtied later. Otherwise, a
+-- table that is often updated would be flushed for every query.
 SELECT make_dirty();
 SELECT flush_cost > 0 AS dirty, account FROM temp_parallel_tables WHERE relation = 't'::regclass;
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5', 2);
--- The account never exceeds the price, which falls with the pages.
+-- The account never exceeds the cost of the flush, also when that falls.
 SELECT pg_flush_local_buffers('t') > 0 AS clean, account('t');
 SELECT make_dirty();
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
@@ -81,7 +81,7 @@ SELECT account = flush_cost AS full, account > 0 AS funds FROM temp_parallel_tab
 SET temp_parallel.write_temp_page_cost = 5;
 
 -- Each function that writes a table's pages closes its account, and no other.
--- Otherwise, the pages that it dirties next would be flushed for nothing.
+-- Otherwise, pages that are dirtied next would be flushed too early.
 CREATE FUNCTION accounts() RETURNS TABLE (relation regclass, empty bool) LANGUAGE sql AS
 $$ SELECT relation, account = 0 FROM temp_parallel_tables ORDER BY relation::text COLLATE "C" $$;
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
@@ -102,19 +102,19 @@ SELECT make_dirty();
 SELECT make_dirty('u');
 EXPLAIN (COSTS OFF) SELECT count(*), sum(id) FROM t WHERE k < 5;
 SELECT * FROM run('EXPLAIN SELECT count(*), sum(id) FROM t WHERE k < 5', 4);
--- With ANALYZE the statement is run, and counts.
+-- With ANALYZE the statement is executed, and adds to the account.
 SELECT * FROM run('EXPLAIN ANALYZE SELECT count(*), sum(id) FROM t WHERE k < 5', 4);
--- A plan that has workers does not say that it has none.
+-- EXPLAIN of a plan that has workers does not show a refused flush.
 EXPLAIN (COSTS OFF) SELECT count(*), sum(id) FROM t WHERE k < 5;
 
--- A cached plan counts each time, and is made anew when a flush has become worth
--- it. Otherwise, prepared statements would be serial for ever.
+-- Each execution of a cached plan adds to the account, and the plan is made again when
+-- a flush has become worth it. Otherwise, prepared statements would never have workers.
 SELECT make_dirty();
 SET plan_cache_mode = force_generic_plan;
 PREPARE q(int) AS SELECT count(*), sum(id) FROM t WHERE k < $1;
 SELECT * FROM run('EXECUTE q(5)', 5);
 SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE name = 'q';
--- So do the plans of PL/pgSQL.
+-- The same for the plans of PL/pgSQL.
 CREATE FUNCTION loop(n int) RETURNS TABLE (workers bool, empty bool) LANGUAGE plpgsql AS $$
 DECLARE
 	launched bigint := (SELECT workers_launched FROM temp_parallel_stats());
@@ -129,14 +129,15 @@ END $$;
 SELECT make_dirty();
 SELECT * FROM loop(5);
 
--- A cached plan that the second look leaves to the leader counts, too. Otherwise, a
--- plan that was made while the table was clean would be serial for ever.
+-- So does a cached plan that the second look leaves to the leader. Otherwise, a plan
+-- that was made while the table was clean would never have workers again.
 SELECT make_dirty();
 SELECT plans_left_to_leader AS left, serial_by_flush AS serial FROM temp_parallel_stats() \gset before_
 SELECT * FROM run('EXECUTE q(5)', 4);
 SELECT plans_left_to_leader - :before_left AS left_to_leader FROM temp_parallel_stats();
 
--- So does one whose table has grown since: the costs of the plan are those of then.
+-- So does one whose table has grown since it was made, although its costs are those of
+-- the smaller table.
 SELECT pg_flush_local_buffers('t') > 0 AS clean;
 CREATE TEMP TABLE growing AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 25000) g;
 VACUUM (ANALYZE) growing;
@@ -149,7 +150,7 @@ UPDATE growing SET k = k;
 SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('EXECUTE grown(5)', 25, 'growing');
 DROP TABLE growing;
 
--- One that scans nothing does not count.
+-- One that scans nothing does not add to the account.
 PREPARE never(int) AS SELECT count(*) FROM t WHERE $1 = 3;
 SELECT pg_flush_local_buffers('t') >= 0 AS clean;
 EXPLAIN (COSTS OFF) EXECUTE never(4);
@@ -158,14 +159,14 @@ SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('EXECUTE neve
 SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('EXECUTE never(3)', 3);
 RESET plan_cache_mode;
 
--- What did not run to its end saves nothing, or nobody knows how much: a statement
--- that fails at its last row, ...
+-- A statement that does not run to its end does not add to the account, as it is not
+-- known what workers would have saved: one that fails at its last row, ...
 SELECT make_dirty();
 SELECT serial_by_flush AS serial FROM temp_parallel_stats() \gset before_
 SELECT saving('SELECT count(1 / (id - 50000)) FROM t') > 0 AS saving;
 SELECT count(1 / (id - 50000)) FROM t;
 SELECT account('t');
--- ... the first row for SELECT INTO, ...
+-- ... one of which only the first row is fetched, by SELECT INTO, ...
 CREATE FUNCTION first_row() RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
 	first int;
@@ -182,18 +183,18 @@ DECLARE c CURSOR FOR SELECT count(*), sum(id) FROM t WHERE k < 5;
 FETCH ALL FROM c;
 COMMIT;
 SELECT account('t');
--- So does one that EXPLAIN ANALYZE does not run.
+-- Nor does one that EXPLAIN ANALYZE does not execute.
 SELECT * FROM run('EXPLAIN ANALYZE CREATE TEMP TABLE v AS SELECT count(*), sum(id) FROM t WHERE k < 5 WITH NO DATA');
 DROP TABLE v;
--- What ran in a transaction that is rolled back has taken its time.
+-- A statement in a transaction that is rolled back does: it has taken its time.
 BEGIN;
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
 ROLLBACK;
 SELECT account('t') > 0 AS funds, serial_by_flush - :before_serial AS serial FROM temp_parallel_stats();
 SELECT make_dirty();
 
--- A plan that has no workers for another reason has no saving, and EXPLAIN does not
--- say that it has none because of the flush: a function that workers may not run, ...
+-- A plan that has no workers for another reason has no saving, and EXPLAIN shows no
+-- refused flush. The reason is a function that workers may not run, ...
 CREATE FUNCTION five() RETURNS int LANGUAGE plpgsql PARALLEL UNSAFE AS 'BEGIN RETURN 5; END';
 EXPLAIN (COSTS OFF) SELECT count(*), sum(id) FROM t WHERE k < five();
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < five()');
@@ -210,8 +211,8 @@ SET temp_parallel.enabled = off;
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
 RESET temp_parallel.enabled;
 
--- An EXPLAIN that fails inside another one leaves nothing behind. Otherwise, the outer
--- one would crash, or show what the inner one has.
+-- An EXPLAIN that fails inside another one does not change the state of that.
+-- Otherwise, the outer one would crash, or show the refused flush of the inner one.
 CREATE FUNCTION fails() RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
 	line text;
@@ -237,18 +238,18 @@ SELECT line FROM explain('SELECT fails() FROM u LIMIT 1') line;
 DROP FUNCTION fails, explain;
 SELECT make_dirty('u');
 
--- The tables of a join share what it would save. Otherwise, it would be counted twice.
+-- The saving of a join is divided among its tables. Otherwise, it would count twice.
 SELECT saving('SELECT count(*), sum(t.id) FROM t JOIN u USING (id)') AS saving \gset
 SELECT * FROM run('SELECT count(*), sum(t.id) FROM t JOIN u USING (id)');
 SELECT abs(sum(account) - :saving) < 0.1 AS whole, min(account) > 0 AS shared FROM temp_parallel_tables;
--- One flush closes both.  Otherwise, it would be paid twice.
+-- One flush closes both accounts. Otherwise, they would pay for two flushes.
 SET temp_parallel.write_temp_page_cost = 8;
 SELECT * FROM run('SELECT count(*), sum(t.id) FROM t JOIN u USING (id)', 4);
 SELECT * FROM accounts();
 SET temp_parallel.write_temp_page_cost = 5;
 
--- Tables that the query does not name pay, too: partitions, a child of a permanent
--- table, and what an inlined function reads.
+-- Tables that the query does not name have accounts, too: partitions, a child of a
+-- permanent table, and what an inlined function reads.
 CREATE TEMP TABLE parted (id int, k int) PARTITION BY RANGE (id);
 CREATE TEMP TABLE low PARTITION OF parted FOR VALUES FROM (1) TO (25001);
 CREATE TEMP TABLE high PARTITION OF parted DEFAULT;
@@ -266,8 +267,8 @@ DROP FUNCTION inlined;
 DROP TABLE parted, parent, child;
 
 -- A genetic join search charges the Gather over a join with the flush of all tables.
--- But only two are read by workers here, and only their accounts are filled:
--- otherwise, the plan would be serial for ever.
+-- Here, workers read only two of them, and only the accounts of these grow. If the
+-- plan were not compared with the charge of these two, it would never have workers.
 CREATE FUNCTION leader_only(int) RETURNS int LANGUAGE plpgsql PARALLEL RESTRICTED COST 0.1 AS 'BEGIN RETURN $1; END';
 CREATE TEMP TABLE few AS SELECT g AS id FROM generate_series(1, 10) g;
 VACUUM (ANALYZE) few;
@@ -279,33 +280,33 @@ SELECT relation, dirty_pages = 0 AS flushed FROM temp_parallel_tables ORDER BY r
 DROP TABLE few;
 DROP FUNCTION leader_only;
 
--- A subquery that is never run keeps the other tables of the statement from nothing.
+-- A subquery that is never executed does not prevent the flush of the other tables.
 SELECT make_dirty(), make_dirty('u');
 SELECT * FROM run('SELECT count(*), sum(CASE WHEN k < 0 THEN (SELECT max(id) FROM u WHERE k < 5) ELSE id END) FROM t WHERE k < 5', 2);
 SELECT account('u');
 SELECT * FROM run('SELECT count(*), sum(CASE WHEN k < 0 THEN (SELECT max(id) FROM u WHERE k < 5) ELSE id END) FROM t WHERE k < 5', 2);
 
--- The search of the pool is charged to each statement with workers, also to those that
--- write nothing. So accounts do not pay for it: otherwise, a table would be flushed, and
--- then still be read without workers.
+-- The search of the pool is charged to each statement with workers, even if that
+-- writes nothing. So accounts do not pay for it. Otherwise, a table would be flushed,
+-- and then still be read without workers.
 SELECT make_dirty();
 SET temp_parallel.buffer_scan_cost = 3;
 SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5', 20);
 SELECT dirty_pages > 0 AS dirty FROM temp_parallel_tables WHERE relation = 't'::regclass;
--- They pay the rest.
+-- They pay for the writes.
 SET temp_parallel.buffer_scan_cost = 0.1;
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5', 4);
 SET temp_parallel.buffer_scan_cost = 0;
 
--- Without flush_investment each statement is charged the whole flush, and there are
--- no accounts.
+-- Without flush_investment each statement is charged the whole flush, and accounts are
+-- neither used nor changed.
 SELECT make_dirty();
 SET temp_parallel.flush_investment = off;
 SELECT serial_by_flush AS serial FROM temp_parallel_stats() \gset before_
 EXPLAIN (COSTS OFF) SELECT count(*), sum(id) FROM t WHERE k < 5;
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5', 5);
 SELECT serial_by_flush - :before_serial AS serial FROM temp_parallel_stats();
--- Nor does a cached plan of before credit anything.
+-- Nor does a cached plan from before add to an account.
 SET plan_cache_mode = force_generic_plan;
 SET temp_parallel.flush_investment = on;
 PREPARE cached AS SELECT count(*), sum(id) FROM t WHERE k < 5;
@@ -313,13 +314,13 @@ EXPLAIN (COSTS OFF, FORMAT JSON) EXECUTE cached \g /dev/null
 SET temp_parallel.flush_investment = off;
 SELECT * FROM run('EXECUTE cached', 2);
 RESET plan_cache_mode;
--- On again, it begins with what is there: nothing.
+-- When it is on again, accounts are what they were: here, zero.
 RESET temp_parallel.flush_investment;
 SELECT account('t');
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5', 4);
 
--- The account belongs to the file: TRUNCATE leaves it without one, and a rollback
--- gives it back with the pages.
+-- The account belongs to the file: a table has none after TRUNCATE, and has its former
+-- one again after a rollback.
 SELECT make_dirty();
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
 BEGIN;
@@ -338,7 +339,8 @@ TRUNCATE t;
 SELECT account('t');
 INSERT INTO t SELECT g, g % 10 FROM generate_series(1, 50000) g;
 SELECT account('t');
--- Truncated in the transaction that created it, a table keeps its file.
+-- A table that is truncated in the transaction that created it keeps its file, but not
+-- its account.
 BEGIN;
 CREATE TEMP TABLE v AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 50000) g;
 ANALYZE v;
@@ -348,7 +350,7 @@ INSERT INTO v SELECT g, g % 10 FROM generate_series(1, 50000) g;
 SELECT account('v');
 COMMIT;
 DROP TABLE v;
--- So does one that is emptied at commit.
+-- The same for a table that is emptied at commit.
 CREATE TEMP TABLE v (id int, k int) ON COMMIT DELETE ROWS;
 BEGIN;
 INSERT INTO v SELECT g, g % 10 FROM generate_series(1, 50000) g;
@@ -361,8 +363,8 @@ SELECT account('v');
 COMMIT;
 DROP TABLE v;
 
--- A plan with workers that costs more than the leader alone even if the table is
--- clean, which has been asked for, saves nothing: the account does not fall below zero.
+-- If workers are forced on a plan that costs more with them even if the table is clean,
+-- the saving is negative. The account does not fall below zero.
 CREATE TEMP TABLE v AS SELECT g AS id FROM generate_series(1, 1000) g;
 ANALYZE v;
 SELECT pg_flush_local_buffers('v') > 0 AS clean;

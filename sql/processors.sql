@@ -1,7 +1,7 @@
 --
--- Fewer processors than processes. Where each process below a Gather repeats a
--- large part of the work, no more processes carry it out than there are
--- processors, and the leader only gathers.
+-- Fewer processors than processes. If each process below a Gather repeats a large
+-- part of the work, no more processes run the plan than there are processors, and
+-- the leader only gathers.
 --
 CREATE EXTENSION temp_parallel;
 \i sql/include/cheap_workers.sql
@@ -22,8 +22,8 @@ ANALYZE t;
 ANALYZE o;
 ANALYZE p;
 
--- How a query runs: the number of workers, that of processes that ran the leaf on the
--- way down the outer children, and what EXPLAIN says of the leader.
+-- How a query runs: the number of workers launched; the number of processes that ran
+-- the outermost leaf of the plan; and what EXPLAIN shows about the leader.
 CREATE FUNCTION run(query text, OUT workers int, OUT processes int, OUT leader text, OUT processors int)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -40,7 +40,7 @@ BEGIN
 	END LOOP;
 END $$;
 
--- Whether a query's rows are those that it returns without workers.
+-- Does a query return the same rows as without workers?
 CREATE FUNCTION same(query text) RETURNS bool LANGUAGE plpgsql AS $$
 DECLARE
 	with_workers text;
@@ -55,7 +55,7 @@ BEGIN
 	RETURN with_workers = without;
 END $$;
 
--- Every process builds the hash table over the aggregate for itself.
+-- Each process builds its own hash table over the aggregate.
 \set repeated 'SELECT count(*), sum(a.m) FROM t JOIN (SELECT id, max(v) AS m FROM t GROUP BY id) a USING (id)'
 PREPARE repeated AS :repeated;
 
@@ -67,7 +67,7 @@ SELECT * FROM run(:'repeated');
 SET temp_parallel.processors = 3;
 SELECT * FROM run(:'repeated');
 
--- On two processors, two workers run it without the leader.
+-- On two processors, two workers run the plan without the leader.
 SET temp_parallel.processors = 2;
 EXPLAIN (COSTS OFF) :repeated;
 SELECT * FROM run(:'repeated');
@@ -78,9 +78,9 @@ SELECT * FROM run(:'repeated');
 SET temp_parallel.processors = 1;
 EXPLAIN (COSTS OFF) :repeated;
 
--- The leader helps out as long as there are fewer workers than processors, and does
--- everything if there are none. If it stayed out, the query would return nothing
--- or leave a processor idle.
+-- The leader participates if fewer workers than processors are launched, and does
+-- everything if none are. If it only gathered, a processor would be idle, or the query
+-- would return nothing.
 SET temp_parallel.processors = 2;
 SET max_parallel_workers = 1;
 SELECT * FROM run(:'repeated');
@@ -91,7 +91,7 @@ SELECT * FROM run(:'repeated');
 RESET max_parallel_workers;
 
 -- A plan for four workers and the leader launches as many workers as there are
--- processors, and a cached plan keeps to the processors that it was made for.
+-- processors. A cached plan keeps the number of processors for which it was made.
 ALTER TABLE t SET (parallel_workers = 4);
 SET max_parallel_workers_per_gather = 4;
 SET plan_cache_mode = force_generic_plan;
@@ -106,14 +106,14 @@ SET max_parallel_workers_per_gather = 2;
 ALTER TABLE t RESET (parallel_workers);
 RESET plan_cache_mode;
 
--- If leaders never take part, processes are workers.
+-- With parallel_leader_participation off, only workers count as processes.
 SET parallel_leader_participation = off;
 SET temp_parallel.processors = 2;
 SELECT * FROM run(:'repeated');
 RESET parallel_leader_participation;
 
--- Nothing changes where little is repeated, where a hash table is built by all
--- processes together, and for tables that are not temporary.
+-- Nothing changes if little work is repeated, if all processes build a hash table
+-- together, and for permanent tables.
 SELECT * FROM run('SELECT count(*) FROM t');
 SELECT * FROM run('SELECT count(*) FROM t JOIN o USING (id)');
 SET enable_parallel_hash = on;
@@ -121,7 +121,7 @@ SELECT workers, leader FROM run('SELECT count(*) FROM t JOIN t u USING (id)');
 SET enable_parallel_hash = off;
 SELECT * FROM run('SELECT count(*), sum(a.m) FROM p JOIN (SELECT id, max(v) AS m FROM p GROUP BY id) a USING (id)');
 
--- What costs show, and formats other than text.
+-- What EXPLAIN shows with costs, and in a format other than text.
 SET temp_parallel.processors = 2;
 CREATE FUNCTION plan(query text) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
@@ -135,9 +135,9 @@ SELECT regexp_replace(line, '[0-9.]+', 'N', 'g') AS line
 	   concat_ws(': ', name, value) AS line
  WHERE name IN ('Leader', 'Processors', 'Repeated Cost');
 
--- The price: what the processes divide takes longer by a fifth, as there are two of
--- them, not the 2.4 by which the planner has divided it. What each does for itself
--- costs the same. (The aggregate above the join is not in it.)
+-- The cost: the work that the processes divide takes a fifth longer, as two processes
+-- do it, while the planner has divided it by 2.4. Repeated work costs the same. (The
+-- aggregate above the join is not included.)
 CREATE FUNCTION longer(query text) RETURNS numeric LANGUAGE plpgsql AS $$
 DECLARE
 	few json;
@@ -155,8 +155,8 @@ END $$;
 SELECT longer(:'repeated');
 SELECT longer('SELECT count(*), sum(a.m) FROM p JOIN (SELECT id, max(v) AS m FROM p GROUP BY id) a USING (id)') AS permanent;
 
--- Other shapes, whose rows are right with the leader out. If it came back too late or
--- ran a part, rows would be missing or come twice.
+-- Other plans, which return the same rows if the leader only gathers. If it ran a part
+-- of the plan, or missed rows of workers, rows would be returned twice, or be missing.
 SET temp_parallel.processors = 2;
 \set inner '(SELECT id, max(v) AS m FROM t GROUP BY id) a USING (id)'
 CREATE FUNCTION check_shape(query text, OUT workers int, OUT leader text, OUT same bool)
@@ -171,10 +171,10 @@ SELECT * FROM check_shape('SELECT t.*, m FROM t JOIN ' || :'inner' || ' WHERE t.
 SELECT * FROM check_shape('SELECT t.*, m FROM t JOIN ' || :'inner' || ' ORDER BY id LIMIT 20');
 -- stopped early
 SELECT * FROM check_shape('SELECT count(*) FROM (SELECT FROM t JOIN ' || :'inner' || ' WHERE t.v + m = 14 LIMIT 45) q');
--- launched again and again
+-- launched repeatedly
 SELECT * FROM check_shape('SELECT o.id, (SELECT t.id FROM t JOIN ' || :'inner' ||
 	' WHERE t.v + m = 14 ORDER BY t.id LIMIT 1 OFFSET o.id) FROM o');
--- a hash table of all processes next to one of each process
+-- a hash table built by all processes together, and one built by each process
 SET enable_parallel_hash = on;
 EXPLAIN (COSTS OFF) SELECT count(*), sum(a.m), sum(u.v) FROM t JOIN t u USING (id) JOIN :inner;
 SELECT * FROM check_shape('SELECT count(*), sum(a.m), sum(u.v) FROM t JOIN t u USING (id) JOIN ' || :'inner');
@@ -189,15 +189,15 @@ SELECT * FROM check_shape(:'repeated');
 SELECT longer(:'repeated');
 SET enable_mergejoin = off;
 SET enable_hashjoin = on;
--- a part that one process alone runs: not repeated
+-- a part that one process runs alone is not repeated
 CREATE TEMP TABLE s WITH (parallel_workers = 0) AS TABLE t;
 ANALYZE s;
 \set once 'SELECT count(*) FROM (SELECT id FROM t UNION ALL SELECT s.id FROM s JOIN (SELECT id, max(v) AS m FROM s GROUP BY id) a USING (id)) q'
 EXPLAIN (COSTS OFF) :once;
 SELECT longer(:'once');
 
--- A statement that is run for a limited number of rows launches no workers, so the
--- leader does everything.
+-- A statement that is executed for a limited number of rows launches no workers, so
+-- the leader does everything.
 DO $$
 DECLARE
 	n bigint;
@@ -206,15 +206,14 @@ BEGIN
 	RAISE NOTICE '% rows', n;
 END $$;
 
--- After an error in a worker, everything is as before.
+-- After an error in a worker, statements run as before.
 \set VERBOSITY terse
 SELECT count(*), sum(1 / (t.v - a.m)) FROM t JOIN :inner;
 \set VERBOSITY default
 SELECT * FROM check_shape(:'repeated');
 
--- Few processors are no part of the price of the flush, which accounts pay: a plan
--- that is serial
--- because of them has no saving, however dirty the tables are.
+-- Accounts do not pay for what few processors cost: a plan that has no workers because
+-- of that has no saving, however dirty the tables are.
 UPDATE t SET v = v;
 SET temp_parallel.write_temp_page_cost = 5;
 SET temp_parallel.processors = 1;

@@ -1,12 +1,13 @@
-# The promise of temp_parallel.flush_investment: for any sequence of statements the
-# total cost, by the planner, is at most twice that of the best decisions made in
+# The bound that temp_parallel.flush_investment guarantees: for any sequence of
+# statements, the total planner cost is at most twice that of the best decisions in
 # hindsight. bench/promise runs random sequences (loads, updates, TRUNCATE, DROP,
-# rollbacks, and queries of one to three tables, some with cached plans), of which
-# half are those of an adversary, who changes a table once it has been flushed.
+# rollbacks, and queries of one to three tables, some with cached plans), half of
+# them by an adversary that changes a table as soon as it has been flushed.
 #
-# PROMISE_SEQUENCES, PROMISE_FIRST and PROMISE_SEED in the environment choose the
-# random sequences. A failure prints the sequence, with the costs of each query
-# by the tables that workers can read, for PROMISE_FIRST.
+# PROMISE_SEED, PROMISE_FIRST and PROMISE_SEQUENCES in the environment are the seed,
+# the number of the first random sequence and how many there are. A failure prints
+# the sequence and its number, for PROMISE_FIRST, with the costs of each query by the
+# tables that workers can read.
 
 use strict;
 use warnings;
@@ -45,15 +46,15 @@ my $status = run_log(
 
 ok($status, 'no sequence costs more than twice what it had to') or diag($stdout, $stderr);
 
-# Otherwise, the above would prove nothing.
+# If few sequences flushed, the test above would prove nothing.
 my ($sequences, $flushing) = $stdout =~ /^(\d+) random sequences, (\d+) with flushes/m;
 cmp_ok($flushing || 0, '>', ($sequences || 0) / 3, 'of ' . ($sequences || 0) . ' random sequences, a third flushed');
 
-# No rule can promise less than 2, and the sequence that shows it gets there.
+# No deterministic rule guarantees less than 2, and this sequence shows it.
 my ($close) = $stdout =~ /^reloaded when flushed: ratio (\S+)/m;
 cmp_ok($close || 0, '>=', 1.8, 'an adversary comes close to 2');
 
-# The rule that charges each query alone does not keep the promise.
+# Charging each query the whole flush does not keep the bound.
 my ($without) = $stdout =~ /^queried often, without accounts: ratio (\S+)/m;
 cmp_ok($without || 0, '>', 2, 'without accounts, the bound does not hold');
 note $stdout;

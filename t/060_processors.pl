@@ -1,7 +1,7 @@
-# How many processors the session may use, as it finds out by itself: those that it
-# may be scheduled on, and at most the quota of its control group or of one above it.
-# In a container with the quota of one processor on a large machine, every worker
-# would otherwise be taken to have a processor of its own.
+# The number of processors that the session determines with temp_parallel.processors
+# at 0: those that it may be scheduled on, but no more than the quotas of its control
+# group and of the groups above it. Otherwise, in a container with the quota of one
+# processor on a large machine, each worker would count as having its own processor.
 
 use strict;
 use warnings;
@@ -23,7 +23,7 @@ is($node->safe_psql('postgres', 'SET temp_parallel.processors = 77; SELECT proce
 	77, 'as many as are set');
 $node->stop;
 
-# What a session without a server finds when it is started by command @how.
+# The number that a single-user session finds if it is started by command @how.
 sub found
 {
 	my (@how) = @_;
@@ -42,7 +42,7 @@ SKIP:
 	is(found('taskset', '-c', $first), 1, 'one processor to be scheduled on');
 }
 
-# A directory with files in place of the control groups.
+# Makes a directory with these files, to be mounted in place of the control groups.
 sub control_groups
 {
 	my (%files) = @_;
@@ -59,7 +59,7 @@ sub control_groups
 }
 
 # The same as found(), with such a directory where the system mounts control groups,
-# and with lines in place of the process's own groups.
+# and with $lines in place of the process's /proc/self/cgroup.
 sub found_in
 {
 	my ($lines, %files) = @_;
@@ -67,7 +67,7 @@ sub found_in
 	my $groups = PostgreSQL::Test::Utils::tempdir() . '/groups';
 
 	append_to_file($groups, $lines);
-	# the process keeps its number, so /proc/self is that of the session
+	# exec keeps the process ID, so /proc/$$/cgroup is /proc/self/cgroup of the session
 	return found('unshare', '--map-current-user', '--mount', '--keep-caps', 'sh', '-c',
 		"mount --bind $root /sys/fs/cgroup && mount --bind $groups /proc/\$\$/cgroup && exec \"\$0\" \"\$@\"");
 }
