@@ -8,12 +8,12 @@ from itertools import combinations
 
 from .sequence import TABLES, WIDTHS, Broken, Query, Runner, Settings, Table
 
-# Paths whose costs differ by less than one percent are equal to add_path().
+# add_path() treats paths whose costs differ by less than one percent as equal.
 BOUND = 2 * 1.01
 
 
 def queries(tables):
-    """Queries over these tables, of which there are one to three."""
+    """Queries over all of these tables, one to three."""
     names = [f"t{t}" for t in tables]
     counts = [f"(SELECT sum(grp) FROM {name})" for name in names]
     sql = [f"SELECT {' + '.join(counts)}",
@@ -34,8 +34,8 @@ def queries(tables):
 
 
 def random_change(rng, table, pages=None):
-    """pages: those that the table keeps. A cached plan knows only the size for which it was
-    made, as without temp_parallel, which is not what is tested here."""
+    """pages: if given, the size that the table keeps. A cached plan has the costs of the size
+    for which it was made, as without temp_parallel, which is not tested here."""
     if pages:
         change = rng.choices([table.update, table.truncate, table.create], [6, 2, 1])[0]
         return change(pages)
@@ -45,8 +45,8 @@ def random_change(rng, table, pages=None):
 
 
 def random_sequence(runner, rng):
-    """What comes next may depend on whether something was flushed, as if an adversary had
-    written the sequence."""
+    """In half of the sequences, an adversary changes a table as soon as a query has flushed
+    something."""
     workers = rng.choice([2, 4, 32])
     prepared = rng.random() < 0.3
     runner.begin(Settings(seq_page_cost=rng.choice([0, 0, 0.3, 2]), prepared=prepared,
@@ -76,7 +76,7 @@ def random_sequence(runner, rng):
 
 
 def reloaded_when_flushed(runner):
-    """A table is queried until it is flushed, and then filled anew: close to the bound."""
+    """A table is queried until it is flushed, and then created again: close to the bound."""
     runner.begin(Settings(page_cost=8 * 12.3))
     for _ in range(3):
         runner.change(Table(0, 64).create(200))
@@ -93,8 +93,8 @@ def queried_often(runner, investment=True):
 
 
 def one_clean_one_dirty(runner):
-    """Workers read one table, which is clean; what they would save with another one that is
-    dirty counts too."""
+    """Workers read one table, which is clean; what they would save by reading another one,
+    which is dirty, is added to its account."""
     runner.begin(Settings(page_cost=8 * 3))
     runner.change(Table(0, 64).create(100))
     runner.change(Table(1, 64).create(100))
@@ -105,8 +105,8 @@ def one_clean_one_dirty(runner):
 
 
 def unlike_tables(runner, query=0):
-    """Nearly all that workers save is with one of two tables, and the other one, which is large,
-    must not have the credit."""
+    """Nearly all that workers save is with one of two tables. It must not be added to the
+    account of the other one, which has more pages."""
     runner.begin(Settings(page_cost=28 * 12))
     runner.change(Table(0, 64, 1).create(200))
     runner.change(Table(1, 64, 28).create(25))
@@ -119,8 +119,8 @@ def unlike_tables_joined(runner):
 
 
 def many_cached_plans(runner):
-    """Plans are cached that none alone would have made anew, and then another statement has
-    the table flushed."""
+    """Each of several cached plans saves too little to be made again by itself, and then
+    another statement has the table flushed."""
     runner.begin(Settings(page_cost=8 * 12.3, prepared=True))
     cached = [Query(frozenset([0]), f"SELECT count(*) + {n} FROM t0") for n in range(11)]
     other = Query(frozenset([0]), f"SELECT sum({' + '.join(['grp'] * 14)}) FROM t0")
@@ -130,7 +130,7 @@ def many_cached_plans(runner):
 
 
 def cached_plan_and_flush(runner):
-    """A plan without workers is cached, and then the table is flushed by the user."""
+    """A plan without workers is cached, and then the user flushes the table."""
     runner.begin(Settings(page_cost=8 * 3, prepared=True))
     runner.change(Table(0, 64).create(100))
     query = queries([0])[1]

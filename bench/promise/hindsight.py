@@ -1,8 +1,8 @@
 """The lowest cost of a sequence of statements, known only at its end.
 
-A table's dirty pages are a bit mask. A state is what is dirty in each table, as a tuple;
-best maps each state that decisions may have led to, to the lowest cost of getting there.
-A flush just before a query is as good as any earlier one, as it writes no page twice.
+A table's dirty pages are a bit mask. A state is a tuple with the mask of each table. best
+maps each state that can be reached to the lowest cost of reaching it. Only flushes just
+before a query are considered: an earlier one writes no fewer pages.
 """
 
 from itertools import combinations
@@ -19,7 +19,7 @@ class Hindsight:
         self.best = {(0,) * tables: 0.0}
 
     def change(self, table, dirtied, is_new):
-        """A statement has dirtied pages of table; is_new: it has none of its old pages."""
+        """A statement has dirtied pages of table; is_new: none of its old pages remain."""
         after = {}
         for state, cost in self.best.items():
             mask = dirtied if is_new else state[table] | dirtied
@@ -37,8 +37,8 @@ class Hindsight:
         self.best = after
 
     def query(self, costs):
-        """A query has been run; costs maps each set of its tables to the cost of the best
-        plan if workers can read these tables."""
+        """A query has been run. costs maps each set of its tables to the cost of the best
+        plan if workers can read the tables of that set."""
         tables = max(costs, key=len)
         after = {}
         for state, cost in self.best.items():

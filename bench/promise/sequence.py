@@ -1,4 +1,4 @@
-"""Runs a sequence of statements, and finds out what it costs and what it could have cost."""
+"""Runs a sequence of statements, and determines its cost and the lowest possible cost."""
 
 import json
 import re
@@ -42,7 +42,7 @@ SELECT s.flushes, s.pages_flushed,
 
 
 class Broken(Exception):
-    """The model of this program does not hold, or a statement failed."""
+    """A statement failed, or dirty pages or costs are not as this program expects."""
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Change:
     """Statements that dirty pages of a table."""
     table: int
     sql: list
-    is_new: bool = False        # the table has none of its former pages
+    is_new: bool = False        # none of the table's former pages remain
 
 
 @dataclass
@@ -139,8 +139,8 @@ def read_by_workers(rows):
 
 
 class Runner:
-    """Two sessions. In the first the statements run; the second does the same changes, and is
-    asked what the planner would do if other tables were clean."""
+    """Two sessions. The first runs the statements. The second makes the same changes, and
+    plans each query for each set of clean tables."""
 
     def __init__(self, options):
         self.real, self.other = Session(options), Session(options)
@@ -185,7 +185,7 @@ class Runner:
             raise Broken(f"dirty pages are {dirty}, not {expected}, after {what}")
 
     def change(self, change):
-        """The serial scan sets hint bits and prunes, so that no later one dirties pages."""
+        """Run a change. The serial scan sets hint bits and prunes, so later reads dirty nothing."""
         table = change.table
         sql = (change.sql + ["SET temp_parallel.enabled = off", f"SELECT count(*) FROM t{table}",
                              "RESET temp_parallel.enabled"])
@@ -203,7 +203,7 @@ class Runner:
         self.check_dirty(dirty, change.sql)
 
     def flush(self):
-        """The statement that writes all dirty pages, which costs what it writes."""
+        """Run pg_flush_local_buffers(), whose cost is that of the pages that it writes."""
         written = int(ask(self.real, "SELECT pg_flush_local_buffers()")[0])
         self.cost += written * self.settings.page_cost
         self.dirty = [0] * TABLES
@@ -231,7 +231,7 @@ class Runner:
         return {clean: min(costs[less] for less in subsets(clean)) for clean in costs}
 
     def query(self, query):
-        """Returns whether the query flushed anything."""
+        """Run a query. Returns whether it flushed anything."""
         costs = self.costs(query)
         sql = query.sql
         if self.settings.prepared:
@@ -250,7 +250,7 @@ class Runner:
 
         clean = frozenset(t for t in query.tables if not self.dirty[t])
         if self.settings.prepared:
-            # what is saved in the plan may be older
+            # the plan's own cost may be that of earlier contents
             cost = costs[read_by_workers(plan.rows) if flushes > self.flushes else frozenset()]
         else:
             cost = plan_cost(plan.rows)
