@@ -29,7 +29,7 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 	List	   *names = NIL;
 	ListCell   *lc;
 
-	if (!tp_saving_of(stmt, &saving))
+	if (!tp_flush_investment || !tp_saving_of(stmt, &saving))
 		return;
 	foreach(lc, saving.relids)
 	{

@@ -299,11 +299,12 @@ temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 
 /*
  * In the leader, before each launch of workers: write the dirty pages of the
- * node's tables, TOAST tables and listed indexes, tell the workers the tuple
- * bound, and have no more workers launched than there may be processes.  Opens the relations without a lock, and closes them.  Raises
- * an internal error if a table is not in a read-only phase or the plan reads
- * one that is not listed, and what the storage manager raises; pages not
- * written by then stay dirty.  ExecGather() of nodeGather.c and
+ * node's tables, TOAST tables and listed indexes, which cuts the tables'
+ * accounts, tell the workers the tuple bound, and have no more workers launched
+ * than there may be processes.  Opens the relations without a lock, and closes
+ * them.  Raises an internal error if a table is not in a read-only phase or the
+ * plan reads one that is not listed, and what the storage manager raises; pages
+ * not written by then stay dirty.  ExecGather() of nodeGather.c and
  * ExecGatherMerge() of nodeGatherMerge.c call it through execParallel.c.
  */
 static void

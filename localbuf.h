@@ -63,6 +63,7 @@ extern bool tp_local_buffer_is_pinned(int i);
 extern Cost tp_account_balance(Relation table, Cost price);
 extern void tp_account_add(Relation table, Cost saving, Cost price);
 extern void tp_account_cut(Relation table, Cost price);
+extern void tp_account_close(const RelFileLocator *locator);
 extern void tp_account_close_all(void);
 extern void tp_account_close_empty(void);
 

@@ -119,6 +119,16 @@ tp_account_add(Relation table, Cost saving, Cost price)
 }
 
 /*
+ * Close the account of the table whose file locator is, if it has one.
+ */
+void
+tp_account_close(const RelFileLocator *locator)
+{
+	if (accounts != NULL)
+		(void) hash_search(accounts, locator, HASH_REMOVE, NULL);
+}
+
+/*
  * Close all accounts.  Called when the pool has been flushed or evicted.
  */
 void

@@ -167,7 +167,8 @@ tp_evict_owned_local_buffers(void)
 			others += count->allocated;
 	}
 	result = tp_evict_local_buffers(locators, n);
-	tp_account_close_all();
+	for (int i = 0; i < n; i++)
+		tp_account_close(&locators[i]);
 	result.skipped += others;
 	return result;
 }

@@ -542,6 +542,8 @@ has_started(PlanState *ps)
 			return ((IndexScanState *) ps)->iss_ScanDesc != NULL;
 		case T_IndexOnlyScanState:
 			return ((IndexOnlyScanState *) ps)->ioss_ScanDesc != NULL;
+		case T_BitmapHeapScanState:
+			return ((BitmapHeapScanState *) ps)->initialized;
 		default:
 			return ((ScanState *) ps)->ss_currentScanDesc != NULL;
 	}

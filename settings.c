@@ -61,7 +61,7 @@ tp_define_settings(void)
 							PGC_USERSET, GUC_UNIT_BLOCKS | GUC_EXPLAIN,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("temp_parallel.processors",
-							"Sets the number of processors that a session's parallel workers can expect to use at once.",
+							"Sets the number of processors that the leader and the workers of a query can expect to use at once.",
 							"Zero means as many as the operating system lets the session use.",
 							&tp_processors,
 							0, 0, INT_MAX,

@@ -286,6 +286,15 @@ SELECT * FROM run('SELECT count(*), sum(CASE WHEN k < 0 THEN (SELECT max(id) FRO
 SELECT account('u');
 SELECT * FROM run('SELECT count(*), sum(CASE WHEN k < 0 THEN (SELECT max(id) FROM u WHERE k < 5) ELSE id END) FROM t WHERE k < 5', 2);
 
+-- Nor does one with a bitmap heap scan, for which 15 begins the table scan early.
+SELECT make_dirty(), make_dirty('u');
+CREATE INDEX u_k ON u (k);
+SET enable_seqscan = off;
+SELECT saving('SELECT sum(CASE WHEN k < 0 THEN (SELECT max(id) FROM u WHERE k = 5) ELSE id END) FROM t WHERE k < 5') > 0 AS saving;
+SELECT * FROM run('SELECT sum(CASE WHEN k < 0 THEN (SELECT max(id) FROM u WHERE k = 5) ELSE id END) FROM t WHERE k < 5', 1, 'u');
+RESET enable_seqscan;
+DROP INDEX u_k;
+
 -- The search of the pool is charged to each statement with workers, even if that
 -- writes nothing. So accounts do not pay for it. Otherwise, a table would be flushed,
 -- and then still be read without workers.
@@ -313,6 +322,7 @@ PREPARE cached AS SELECT count(*), sum(id) FROM t WHERE k < 5;
 EXPLAIN (COSTS OFF, FORMAT JSON) EXECUTE cached \g /dev/null
 SET temp_parallel.flush_investment = off;
 SELECT * FROM run('EXECUTE cached', 2);
+EXPLAIN (COSTS OFF) EXECUTE cached;
 RESET plan_cache_mode;
 -- When it is on again, accounts are what they were: here, zero.
 RESET temp_parallel.flush_investment;
@@ -428,6 +438,7 @@ SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
 CREATE ROLE regress_temp_parallel_account;
 SET ROLE regress_temp_parallel_account;
 SELECT count(*) FROM t;
+SELECT buffers_flushed FROM pg_evict_local_buffers();
 SELECT relation, pages > 0 AS pages, dirty_pages > 0 AS dirty, flush_cost > 0 AS cost, account > 0 AS funds
   FROM temp_parallel_tables;
 RESET ROLE;
