@@ -142,7 +142,11 @@ tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 		tp_skip_flush_nodes(flush_nodes);
 		run_without_workers(context, next, EXECUTOR_RUN_PASS);
 		if (tp_enabled && tp_flush_investment)
+		{
+			old = MemoryContextSwitchTo(context);
 			(void) tp_credit_saving(&saving, queryDesc);
+			MemoryContextSwitchTo(old);
+		}
 	}
 	else if (flush_nodes != NIL)
 		run_in_phase(context, flush_nodes, next, EXECUTOR_RUN_PASS);

@@ -673,7 +673,8 @@ credit_shares(const FlushSaving *saving, PlannedStmt *stmt)
  * would have cost less if they had been clean.  Returns false, and changes no
  * account, if it has not read them.  The tables are locked, except those that
  * the statement itself has dropped, which are left out.  Removes the shares
- * that do not count from saving; frees everything that it allocates.
+ * that do not count from saving.  Frees nothing of what it allocates in the
+ * current memory context.
  *
  * Each share is divided among its tables in proportion to what is missing in
  * each, which is the price less the account.  In proportion to the price
@@ -690,17 +691,9 @@ credit_shares(const FlushSaving *saving, PlannedStmt *stmt)
 bool
 tp_credit_saving(FlushSaving *saving, QueryDesc *queryDesc)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "accounts of temporary tables",
-												  ALLOCSET_SMALL_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
-	bool		credited;
-
 	keep_scanned(saving, queryDesc->planstate);
-	credited = saving->shares != NIL;
-	if (credited)
-		credit_shares(saving, queryDesc->plannedstmt);
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
-	return credited;
+	if (saving->shares == NIL)
+		return false;
+	credit_shares(saving, queryDesc->plannedstmt);
+	return true;
 }

@@ -5,8 +5,7 @@ import sys
 from statistics import mean, median
 
 from ..common import measure
-from ..common.arguments import listed
-from ..common.calibrate import calibrate
+from ..common.arguments import listed, require_writable
 from ..common.machine import busy, machine
 from ..common.progress import Progress, TimeLeft
 from ..common.session import apply, connect, use, value
@@ -105,17 +104,13 @@ class Bench:
 def main():
     args = arguments()
     progress = Progress()
-    for path in (args.csv, args.plot):      # a wrong path fails before the work
-        if path:
-            open(path, "a").close()
+    require_writable(args.csv, args.plot)
 
     conn = connect(SETTINGS)
     apply(conn, {"client_min_messages": "warning"})
     server = policy.server_settings(conn)
     progress.say(machine())
-    costs = {"default": policy.default_costs(conn), "calibrated": calibrate(conn, progress)}
-    for name, (write, scan) in costs.items():
-        progress.say(f"{name}: write_temp_page_cost = {write:g}, buffer_scan_cost = {scan:g}")
+    costs = policy.model_constants(conn, progress)
     points, too_large = grid.points(conn, args.rows, args.widths, args.kinds,
                                     args.selectivities, args.dirty)
     for table in too_large:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ..common import measure
+from ..common.calibrate import calibrate
 from ..common.session import Arm, apply, use
 from .grid import Point
 
@@ -33,6 +34,15 @@ def server_settings(conn):
 def default_costs(conn):
     return tuple(float(conn.execute("SELECT boot_val FROM pg_settings WHERE name = %s",
                                     (name,)).fetchone()[0]) for name in COSTS)
+
+
+def model_constants(conn, progress, calibrated=None):
+    """The constants of the cost model by name; calibrated: those of an earlier run."""
+    constants = {"default": default_costs(conn),
+                 "calibrated": calibrated or calibrate(conn, progress)}
+    for name, (write, scan) in constants.items():
+        progress.say(f"{name}: write_temp_page_cost = {write:g}, buffer_scan_cost = {scan:g}")
+    return constants
 
 
 def ladder(costs, steps=60, least=0.005, most=50):

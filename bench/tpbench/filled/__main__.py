@@ -5,7 +5,7 @@ import os
 import sys
 
 from ..common import measure
-from ..common.arguments import listed
+from ..common.arguments import listed, require_writable
 from ..common.machine import load_average, load_line, machine
 from ..common.progress import Progress, TimeLeft
 from ..common.session import OFF, ON, UNLOGGED, connect, value
@@ -57,9 +57,7 @@ def measured(args, progress):
 def main():
     args = arguments()
     progress = Progress()
-    for path in (args.csv, args.plot):      # a wrong path fails before the work
-        if path:
-            open(path, "a").close()
+    require_writable(args.csv, args.plot)
     with connect(SETTINGS) as conn:
         settings = ", ".join(f"{name} = {value(conn, f'SHOW {name}')}" for name in SHOWN)
         version = value(conn, "SELECT version()").split(" on ")[0]

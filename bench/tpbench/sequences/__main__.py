@@ -5,10 +5,9 @@ import sys
 from statistics import mean
 
 from ..choice.grid import WIDTHS, KINDS, pages
-from ..choice.policy import default_costs, server_settings
+from ..choice.policy import model_constants, server_settings
 from ..common import measure
-from ..common.arguments import listed
-from ..common.calibrate import calibrate
+from ..common.arguments import listed, require_writable
 from ..common.machine import busy, load_average, load_line, machine
 from ..common.progress import Progress, TimeLeft
 from ..common.session import apply, connect, use, value
@@ -38,7 +37,8 @@ def arguments():
             parser.error(f"no such {name}: {', '.join(sorted(unknown))}")
     if min(args.rows) < 10 or args.rounds < 1 or min(args.queries + args.parts) < 1 \
             or max(args.parts) > max(args.queries) \
-            or len(args.calibrated or (0, 0)) != 2 or not all(0 <= part <= 1 for part in args.dirty + args.selectivities + [args.again]):
+            or len(args.calibrated or (0, 0)) != 2 \
+            or not all(0 <= part <= 1 for part in args.dirty + args.selectivities + [args.again]):
         parser.error("rows must be at least 10, rounds, queries and parts at least 1, parts at most"
                      " queries, fractions between 0 and 1, calibrated two numbers")
     return args
@@ -142,16 +142,12 @@ class Bench:
 def main():
     args = arguments()
     progress = Progress()
-    for path in (args.csv, args.plot):      # a wrong path fails before the work
-        if path:
-            open(path, "a").close()
+    require_writable(args.csv, args.plot)
 
     conn = session()
     server = server_settings(conn)
     progress.say(machine())
-    costs = {"default": default_costs(conn), "calibrated": args.calibrated or calibrate(conn, progress)}
-    for name, (write, scan) in costs.items():
-        progress.say(f"{name}: write_temp_page_cost = {write:g}, buffer_scan_cost = {scan:g}")
+    costs = model_constants(conn, progress, args.calibrated)
     sequences, too_large = grid.sequences(conn, args)
     for table in too_large:
         progress.say(f"left out, as they do not fit into temp_buffers: {table.name}")
