@@ -8,6 +8,7 @@ OBJS = \
 	exec_explain.o \
 	exec_flush.o \
 	exec_hint.o \
+	exec_insert.o \
 	exec_run.o \
 	exec_second_look.o \
 	exec_sent_values.o \
@@ -35,6 +36,7 @@ OBJS = \
 	localbuf_stats.o \
 	plan_flush_node.o \
 	plan_gather_cost.o \
+	plan_insert.o \
 	plan_paths.o \
 	plan_pins.o \
 	plan_placement.o \
@@ -46,6 +48,7 @@ OBJS = \
 	readonly_heap.o \
 	readonly_index.o \
 	readonly_phase.o \
+	readonly_targets.o \
 	session.o \
 	settings.o \
 	temp_parallel.o

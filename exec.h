@@ -14,9 +14,15 @@
 #include "nodes/extensible.h"
 
 #include "plan.h"
+#include "readonly.h"
 
 /* exec_run.c */
 extern void tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
+
+/* exec_insert.c */
+extern bool tp_may_write_in_parallel_mode(QueryDesc *queryDesc, List *flushed,
+										  List **targets);
+extern void tp_begin_insert(WrittenTables *tables, List *targets);
 
 /* exec_second_look.c */
 extern bool tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes,

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * exec_explain.c
- *	  EXPLAIN of a statement that has no workers because of the flush.
+ *	  EXPLAIN of a statement that has no workers because of the flush, or
+ *	  because it is an INSERT whose SELECT cannot be parallel.
  *
  * Shown without VERBOSE, too: a user who wonders why a query is not parallel
  * does not know which option to use.
@@ -15,7 +16,8 @@
 #include "exec.h"
 
 /*
- * If stmt reads temporary tables without workers only because of the flush,
+ * If the SELECT of stmt, an INSERT into a temporary table, cannot be parallel,
+ * add the reason to the output of EXPLAIN.  If stmt reads temporary tables without workers only because of the flush,
  * add their names to the output of EXPLAIN; with COSTS also, in planner cost
  * units, what their flush costs now, what their accounts have of it, and what
  * workers would save.  Adds nothing if stmt has no saving, or has dropped one
@@ -27,8 +29,11 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 	FlushSaving saving;
 	FlushCost	flush;
 	List	   *names = NIL;
+	const char *reason = tp_serial_insert_reason(stmt);
 	ListCell   *lc;
 
+	if (reason != NULL)
+		ExplainPropertyText("Insert Not Parallel", reason, es);
 	if (!tp_flush_investment || !tp_saving_of(stmt, &saving))
 		return;
 	foreach(lc, saving.relids)

@@ -6,7 +6,8 @@
  * If the plan has flush nodes and the executor is about to enter parallel
  * mode, the second look (exec_second_look.c) decides whether to use workers.
  * If it does, the executor runs in a read-only phase (readonly_phase.c) for the
- * nodes' tables.
+ * nodes' tables.  An INSERT, whose rows the leader inserts, is run in parallel
+ * mode only if exec_insert.c allows it.
  *
  * The invariant: workers for a plan with a flush node are launched only in a
  * read-only phase that covers the node's tables, and the phase ends when
@@ -72,6 +73,36 @@ run_in_phase(MemoryContext context, List *flush_nodes,
 	tp_readonly_close(&phase);
 }
 
+/* Run the executor in parallel mode.  flush_nodes may be NIL. */
+static void
+run_in_parallel_mode(MemoryContext context, List *flush_nodes,
+					 ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+{
+	if (flush_nodes != NIL)
+		run_in_phase(context, flush_nodes, next, EXECUTOR_RUN_PASS);
+	else
+		run_executor(next, EXECUTOR_RUN_PASS);
+}
+
+/* The same for an INSERT into tables targets. */
+static void
+run_insert(MemoryContext context, List *targets, List *flush_nodes,
+		   ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+{
+	WrittenTables tables;
+
+	tp_begin_insert(&tables, targets);
+	PG_TRY();
+	{
+		run_in_parallel_mode(context, flush_nodes, next, EXECUTOR_RUN_PASS);
+	}
+	PG_FINALLY();
+	{
+		tp_written_end(&tables);
+	}
+	PG_END_TRY();
+}
+
 /*
  * Run the executor without parallel mode.  ExecutePlan() looks at
  * parallelModeNeeded in queryDesc's statement, which may belong to a cached
@@ -114,7 +145,9 @@ tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	MemoryContext old;
 	List	   *gathers;
 	List	   *flush_nodes;
+	List	   *targets;
 	FlushSaving saving;
+	bool		allowed;
 	bool		alone = false;
 
 	Assert(queryDesc->plannedstmt->parallelModeNeeded);
@@ -132,12 +165,17 @@ tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	old = MemoryContextSwitchTo(context);
 	tp_find_parallel_nodes(queryDesc->planstate, &gathers, &flush_nodes);
 	tp_inline_initplans(queryDesc->estate, gathers);
-	if (flush_nodes != NIL)
+	allowed = tp_may_write_in_parallel_mode(queryDesc,
+											flushed_tables(flush_nodes),
+											&targets);
+	if (allowed && flush_nodes != NIL)
 		alone = tp_leader_alone_is_cheaper(queryDesc->plannedstmt, flush_nodes,
 										   &saving);
 	MemoryContextSwitchTo(old);
 
-	if (alone)
+	if (!allowed)
+		run_without_workers(context, next, EXECUTOR_RUN_PASS);
+	else if (alone)
 	{
 		tp_skip_flush_nodes(flush_nodes);
 		run_without_workers(context, next, EXECUTOR_RUN_PASS);
@@ -148,9 +186,9 @@ tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 			MemoryContextSwitchTo(old);
 		}
 	}
-	else if (flush_nodes != NIL)
-		run_in_phase(context, flush_nodes, next, EXECUTOR_RUN_PASS);
+	else if (targets != NIL)
+		run_insert(context, targets, flush_nodes, next, EXECUTOR_RUN_PASS);
 	else
-		run_executor(next, EXECUTOR_RUN_PASS);
+		run_in_parallel_mode(context, flush_nodes, next, EXECUTOR_RUN_PASS);
 	MemoryContextDelete(context);
 }

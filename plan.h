@@ -73,6 +73,46 @@ extern bool tp_has_saving(PlannedStmt *stmt);
 extern bool tp_saving_of(PlannedStmt *stmt, FlushSaving *saving);
 extern bool tp_credit_saving(FlushSaving *saving, QueryDesc *queryDesc);
 
+/* plan_insert.c */
+typedef enum InsertRefusal
+{
+	INSERT_MAY_BE_PARALLEL,
+	INSERT_OTHER_TARGET,
+	INSERT_MODIFIES_MORE,
+	INSERT_UPDATES,
+	INSERT_READS_TARGET,
+	INSERT_UNSAFE_QUERY,
+	INSERT_VOLATILE_QUERY,
+	INSERT_RULES,
+	INSERT_BEFORE_TRIGGER,
+	INSERT_TRIGGER_CONDITION,
+	INSERT_CONSTRAINT,
+	INSERT_GENERATED,
+	INSERT_INDEX,
+	INSERT_PARTITION_KEY
+} InsertRefusal;
+
+typedef struct InsertPlanning	/* a call of the planner */
+{
+	struct InsertPlanning *outer;
+	char		hazard;			/* see tp_begin_planning_insert() */
+} InsertPlanning;
+
+extern bool tp_oids_overlap(List *relids, List *others);
+extern List *tp_insert_targets(Oid relid);
+extern InsertRefusal tp_insert_target_refusal(List *targets);
+extern bool tp_is_insert_select(Query *query);
+extern InsertRefusal tp_insert_refusal(Query *query, char *hazard);
+extern bool tp_insert_plan_reads_target(PlannedStmt *stmt);
+extern void tp_begin_planning_insert(InsertPlanning *call, char hazard);
+extern void tp_end_planning_insert(InsertPlanning *call);
+extern bool tp_planning_insert(void);
+#ifdef PLANNER_HAS_RELATION_INFO_HOOK
+extern void tp_allow_parallel_insert(PlannerInfo *root);
+#endif
+extern void tp_note_serial_insert(PlannedStmt *stmt, InsertRefusal refusal);
+extern const char *tp_serial_insert_reason(PlannedStmt *stmt);
+
 /* plan_repeated.c */
 extern bool tp_is_repeated(Plan *plan, Plan *child);
 extern double tp_parallel_divisor(int workers);

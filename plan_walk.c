@@ -289,6 +289,14 @@ search_node(Plan *plan, PlanSearch *search)
 			SEARCH(((WindowAgg *) plan)->endOffset);
 			SEARCH(((WindowAgg *) plan)->runCondition);
 			break;
+		case T_ModifyTable:
+			if (((ModifyTable *) plan)->operation != CMD_INSERT)
+				search->found.unknown = true;
+			SEARCH(((ModifyTable *) plan)->withCheckOptionLists);
+			SEARCH(((ModifyTable *) plan)->returningLists);
+			SEARCH(((ModifyTable *) plan)->onConflictSet);
+			SEARCH(((ModifyTable *) plan)->onConflictWhere);
+			break;
 		case T_Append:
 		case T_MergeAppend:
 		case T_BitmapAnd:

@@ -633,9 +633,10 @@ readonly_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
  * Raise an error (ERRCODE_INVALID_TRANSACTION_STATE) in parallel mode.  Core
  * refuses statements that write earlier, and heap_update() and heap_delete()
  * refuse to be called.  The rest is refused here: locking of rows by SELECT
- * FOR UPDATE in a function, and inserts by a C function.  (A speculative
- * insertion is part of INSERT ON CONFLICT, which core refuses.)  In a worker,
- * heap_prepare_insert() of heapam.c refuses, too.
+ * FOR UPDATE in a function, and inserts by a C function.  An INSERT whose SELECT
+ * workers run (exec_insert.c) has checked that its targets are in no read-only
+ * phase; it would be refused here, too.  In a worker, heap_prepare_insert() of
+ * heapam.c refuses.
  */
 static void
 refuse_write(Relation rel)
@@ -663,6 +664,16 @@ readonly_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 {
 	refuse_write(rel);
 	heap->multi_insert(rel, slots, nslots, cid, options, bistate);
+}
+
+static void
+readonly_tuple_insert_speculative(Relation rel, TupleTableSlot *slot,
+								  CommandId cid, int options,
+								  struct BulkInsertStateData *bistate,
+								  uint32 token)
+{
+	refuse_write(rel);
+	heap->tuple_insert_speculative(rel, slot, cid, options, bistate, token);
 }
 
 static TM_Result
@@ -711,6 +722,7 @@ tp_readonly_heap_init(void)
 	readonly_routine.index_fetch_tuple = readonly_index_fetch_tuple;
 	readonly_routine.tuple_fetch_row_version = readonly_fetch_row_version;
 	readonly_routine.tuple_insert = readonly_tuple_insert;
+	readonly_routine.tuple_insert_speculative = readonly_tuple_insert_speculative;
 	readonly_routine.multi_insert = readonly_multi_insert;
 	readonly_routine.tuple_lock = readonly_tuple_lock;
 }

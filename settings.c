@@ -18,6 +18,7 @@ double		tp_buffer_scan_cost = 0.01;
 int			tp_worker_temp_buffers = 1024;
 bool		tp_flush_investment = true;
 int			tp_processors = 0;
+bool		tp_insert_select = true;
 
 /*
  * Define the settings.  Called once, when the module is loaded.
@@ -67,5 +68,12 @@ tp_define_settings(void)
 							0, 0, INT_MAX,
 							PGC_USERSET, GUC_EXPLAIN,
 							NULL, NULL, NULL);
+	DefineCustomBoolVariable("temp_parallel.insert_select",
+							 "Enables parallel query for the SELECT of an INSERT into a temporary table.",
+							 "This includes queries that read permanent tables only.",
+							 &tp_insert_select,
+							 true,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
 	MarkGUCPrefixReserved("temp_parallel");
 }

@@ -3,12 +3,13 @@
  * temp_parallel.c
  *	  Module entry points: GUCs and hooks.
  *
- * A statement passes the hooks in this order: the planner (plan_paths.c makes
- * paths that workers may run, plan_gather_cost.c charges the Gather with the
- * flush, plan_placement.c puts the flush node into the finished plan), the
- * start of the executor (exec_sent_values.c), and its run (exec_run.c).
- * There exec_second_look.c may leave the plan to the leader; otherwise the
- * flush node (exec_flush.c) writes the tables out, and the workers read them
+ * A statement passes the hooks in this order: the planner (plan_insert.c allows
+ * workers for the SELECT of an INSERT, plan_paths.c makes paths that workers may
+ * run, plan_gather_cost.c charges the Gather with the flush, plan_placement.c
+ * puts the flush node into the finished plan), the start of the executor
+ * (exec_sent_values.c), and its run (exec_run.c, exec_insert.c).  There
+ * exec_second_look.c may leave the plan to the leader; otherwise the flush node
+ * (exec_flush.c) writes the tables out, and the workers read them
  * (exec_worker.c).
  *
  * Every hook calls the one that was set before it.  Most statements of most
@@ -24,6 +25,7 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/paths.h"
+#include "optimizer/plancat.h"
 #include "optimizer/planner.h"
 #include "tcop/utility.h"
 #include "utils/inval.h"
@@ -36,6 +38,9 @@ TP_MODULE_MAGIC;
 
 static planner_hook_type prev_planner = NULL;
 static set_rel_pathlist_hook_type prev_set_rel_pathlist = NULL;
+#ifdef PLANNER_HAS_RELATION_INFO_HOOK
+static get_relation_info_hook_type prev_get_relation_info = NULL;
+#endif
 static join_search_hook_type prev_join_search = NULL;
 static create_upper_paths_hook_type prev_create_upper_paths = NULL;
 static ExecutorStart_hook_type prev_ExecutorStart = NULL;
@@ -121,11 +126,88 @@ note_explained(Query *parse, PlannedStmt *stmt)
 #endif
 }
 
+/* Plan a statement whose workers do without temporary tables, if it has any. */
+static PlannedStmt *
+plan_without_temp_tables(PLANNER_HOOK_ARGS)
+{
+	FlushCharges charges = {0};
+
+	/* a nested planner call must not inherit the outer call's charge */
+	if (tp_planning_temp_tables())
+		return tp_planner_with_flush_cost(prev_planner, PLANNER_HOOK_PASS,
+										  NOT_FOR_WORKERS, &charges);
+	if (prev_planner)
+		return prev_planner(PLANNER_HOOK_PASS);
+	return standard_planner(PLANNER_HOOK_PASS);
+}
+
+/*
+ * Plan a statement with workers, an INSERT if hazard is not 0, or without.  A
+ * nested planner call must not inherit the hazard of the outer one either.
+ */
+static PlannedStmt *
+plan_with_hazard(char hazard, bool with_workers, PLANNER_HOOK_ARGS)
+{
+	PlannedStmt *volatile result;
+	InsertPlanning call;
+
+	tp_begin_planning_insert(&call, hazard);
+	PG_TRY();
+	{
+		result = with_workers ? plan_with_workers(PLANNER_HOOK_PASS) :
+			plan_without_temp_tables(PLANNER_HOOK_PASS);
+	}
+	PG_FINALLY();
+	{
+		tp_end_planning_insert(&call);
+	}
+	PG_END_TRY();
+	return result;
+}
+
+static PlannedStmt *
+plan_statement(bool with_workers, PLANNER_HOOK_ARGS)
+{
+	if (tp_planning_insert())
+		return plan_with_hazard(0, with_workers, PLANNER_HOOK_PASS);
+	return with_workers ? plan_with_workers(PLANNER_HOOK_PASS) :
+		plan_without_temp_tables(PLANNER_HOOK_PASS);
+}
+
+/*
+ * Plan INSERT INTO ... SELECT, with workers unless plan_insert.c refuses them.
+ * A function that is inlined may read the target; in that case the statement is
+ * planned again.
+ */
+static PlannedStmt *
+plan_insert_select(PLANNER_HOOK_ARGS)
+{
+	char		hazard;
+	InsertRefusal refusal = tp_insert_refusal(parse, &hazard);
+	PlannedStmt *stmt;
+
+	if (refusal == INSERT_MAY_BE_PARALLEL)
+	{
+		Query	   *copy = copyObject(parse);
+
+		stmt = plan_with_hazard(hazard, true, PLANNER_HOOK_PASS);
+		if (!stmt->parallelModeNeeded || !tp_insert_plan_reads_target(stmt))
+			return stmt;
+		refusal = INSERT_READS_TARGET;
+		parse = copy;
+	}
+	stmt = plan_statement(false, PLANNER_HOOK_PASS);
+	if (refusal != INSERT_OTHER_TARGET)
+		tp_note_serial_insert(stmt, refusal);
+	return stmt;
+}
+
 static PlannedStmt *
 run_planner(PLANNER_HOOK_ARGS)
 {
-	FlushCharges charges = {0};
+	Query	   *query = parse;	/* which the planner modifies */
 	bool		consider_temp;
+	PlannedStmt *stmt;
 
 	if (IsParallelWorker())
 		tp_worker_refuse_query(parse);
@@ -141,20 +223,15 @@ run_planner(PLANNER_HOOK_ARGS)
 		max_parallel_workers_per_gather > 0 &&
 		!IsParallelWorker();
 
+	if (consider_temp && tp_insert_select && tp_is_insert_select(parse))
+		stmt = plan_insert_select(PLANNER_HOOK_PASS);
+	else
+		stmt = plan_statement(consider_temp &&
+							  parse->commandType == CMD_SELECT,
+							  PLANNER_HOOK_PASS);
 	if (consider_temp)
-	{
-		PlannedStmt *stmt = plan_with_workers(PLANNER_HOOK_PASS);
-
-		note_explained(parse, stmt);
-		return stmt;
-	}
-	/* a nested planner call must not inherit the outer call's charge */
-	if (tp_planning_temp_tables())
-		return tp_planner_with_flush_cost(prev_planner, PLANNER_HOOK_PASS,
-										  NOT_FOR_WORKERS, &charges);
-	if (prev_planner)
-		return prev_planner(PLANNER_HOOK_PASS);
-	return standard_planner(PLANNER_HOOK_PASS);
+		note_explained(query, stmt);
+	return stmt;
 }
 
 static PlannedStmt *
@@ -186,6 +263,17 @@ temp_parallel_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
 	if (prev_set_rel_pathlist)
 		prev_set_rel_pathlist(root, rel, rti, rte);
 }
+
+#ifdef PLANNER_HAS_RELATION_INFO_HOOK
+static void
+temp_parallel_get_relation_info(PlannerInfo *root, Oid relid, bool inhparent,
+								RelOptInfo *rel)
+{
+	if (prev_get_relation_info)
+		prev_get_relation_info(root, relid, inhparent, rel);
+	tp_allow_parallel_insert(root);
+}
+#endif
 
 static RelOptInfo *
 temp_parallel_join_search(PlannerInfo *root, int levels_needed,
@@ -465,6 +553,10 @@ _PG_init(void)
 	planner_hook = temp_parallel_planner;
 	prev_set_rel_pathlist = set_rel_pathlist_hook;
 	set_rel_pathlist_hook = temp_parallel_set_rel_pathlist;
+#ifdef PLANNER_HAS_RELATION_INFO_HOOK
+	prev_get_relation_info = get_relation_info_hook;
+	get_relation_info_hook = temp_parallel_get_relation_info;
+#endif
 	prev_join_search = join_search_hook;
 	join_search_hook = temp_parallel_join_search;
 	prev_create_upper_paths = create_upper_paths_hook;

@@ -27,6 +27,7 @@ extern double tp_buffer_scan_cost;
 extern int	tp_worker_temp_buffers;
 extern bool tp_flush_investment;
 extern int	tp_processors;
+extern bool tp_insert_select;
 
 extern void tp_define_settings(void);
 

@@ -340,6 +340,11 @@ create_subqueryscan_path_compat(PlannerInfo *root, RelOptInfo *rel,
 #endif
 }
 
+/* 19 replaced get_relation_info_hook by others, among them an earlier one. */
+#if PG_VERSION_NUM < 190000
+#define PLANNER_HAS_RELATION_INFO_HOOK 1
+#endif
+
 /* All relids of the query level; outer joins have one from 16 on. */
 #if PG_VERSION_NUM >= 160000
 #define query_level_relids(root)	((root)->all_query_rels)
