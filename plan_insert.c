@@ -513,7 +513,7 @@ relation_refusal(Relation rel)
 		(rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE &&
 		 !tp_is_session_temp_table(RelationGetRelid(rel))))
 		return INSERT_OTHER_TARGET;
-	if (rel->rd_rel->relhasrules)
+	if (rel->rd_rules != NULL)
 		return INSERT_RULES;
 	if ((refusal = triggers_refusal(rel)) != INSERT_MAY_BE_PARALLEL ||
 		(refusal = constraints_refusal(rel)) != INSERT_MAY_BE_PARALLEL)

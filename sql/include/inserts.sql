@@ -1,0 +1,69 @@
+\set ECHO none
+--
+-- A function that runs an INSERT into a temporary table with its SELECT run by
+-- workers only, by workers and leader, and serially; and the settings of
+-- cheap_workers.sql.
+--
+
+-- Runs a statement in three ways, undoes each, and compares what is in the tables
+-- of target, a query, afterwards.
+--   workers  were any launched, or the reason that EXPLAIN gives
+--   n        rows that target then has
+--   answers  the same in the three ways?
+CREATE FUNCTION pg_temp.inserts(statement text, target text)
+RETURNS TABLE (workers text, n bigint, answers text)
+LANGUAGE plpgsql
+SET temp_parallel.insert_select = on SET parallel_leader_participation = on
+AS $$
+DECLARE
+	mode text;
+	line text;
+	result text;
+	results text[] := '{}';
+BEGIN
+	workers := 'none';
+	FOREACH mode IN ARRAY ARRAY['workers', 'all', 'core'] LOOP
+		PERFORM set_config('temp_parallel.insert_select',
+						   CASE WHEN mode = 'core' THEN 'off' ELSE 'on' END, true),
+				set_config('parallel_leader_participation',
+						   CASE WHEN mode = 'workers' THEN 'off' ELSE 'on' END, true);
+		BEGIN
+			IF mode = 'all' THEN
+				FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' ||
+					statement
+				LOOP
+					IF line ~ 'Workers Launched: [1-9]' THEN
+						workers := 'launched';
+					ELSIF line ~ 'Insert Not Parallel' THEN
+						workers := substring(line FROM 'Insert Not Parallel: (.*)');
+					END IF;
+				END LOOP;
+			ELSE
+				EXECUTE statement;
+			END IF;
+			-- deferred constraints, which belong to the outcome
+			SET CONSTRAINTS ALL IMMEDIATE;
+			EXECUTE 'SELECT count(*), string_agg(r::text, E''\n'' ORDER BY r::text) FROM (' ||
+				target || ') r' INTO n, result;
+			RAISE EXCEPTION USING ERRCODE = 'UNDO1';
+		EXCEPTION
+			WHEN SQLSTATE 'UNDO1' THEN NULL;
+			WHEN OTHERS THEN
+				n := NULL;
+				result := SQLSTATE || ' ' || SQLERRM;
+				IF mode = 'core' THEN
+					RAISE NOTICE '%', result;
+				END IF;
+		END;
+		results := results || coalesce(result, 'nothing');
+		IF results[1] <> result THEN
+			RAISE NOTICE '%: %', mode, left(result, 500);
+		END IF;
+	END LOOP;
+	answers := CASE WHEN results[1] = results[3] AND results[2] = results[3]
+			   THEN 'same' ELSE 'DIFFERENT' END;
+	RETURN NEXT;
+END
+$$;
+
+\i sql/include/cheap_workers.sql
