@@ -1,0 +1,212 @@
+# INSERT INTO a temporary table ... SELECT in parallel that fails: by an error in a
+# worker, in the leader while it inserts, in RETURNING, in an AFTER trigger, by a
+# cancel or a timeout at a random moment, by the end of a worker; outside a
+# transaction block, in a subtransaction, and in PL/pgSQL; and without workers.
+#
+# After each one, no row of the statement is in the target, and the same INSERT
+# succeeds. Otherwise rows could remain or be lost, the target could be left marked
+# as being written, or parallel mode, the read-only phase, pins or workers remain.
+#
+# FAULT_ROUNDS in the environment is the number of cancels per size of the pool.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use TempParallel;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $rounds = $ENV{FAULT_ROUNDS} || 30;
+
+seed_moments();
+my $node = fault_server('main');
+my $other = fault_session($node);
+my $n = 0;
+
+my $insert = 'INSERT INTO target SELECT id, k, v, pad, big FROM t';
+
+$other->safe(q{
+CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO p (id) VALUES (0);
+	RAISE 'in the trigger';
+END $$;
+CREATE FUNCTION caught(statement text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE statement;
+	RETURN 'no error';
+EXCEPTION WHEN OTHERS THEN
+	RETURN SQLERRM;
+END $$;
+});
+
+# Rows in the target: by a scan, by its indexes, and in its TOAST table.
+my $left = q{
+SET enable_seqscan = off;
+SELECT count(*) FROM target WHERE id > -100;
+SELECT count(*) FROM target WHERE k >= 0;
+RESET enable_seqscan;
+SELECT count(*), coalesce(sum(length(big)), 0) FROM target;
+};
+
+# Check that the statement in session $s has left nothing, and that the target can
+# be filled. $inside: in a transaction, which is rolled back to savepoint a.
+sub whole
+{
+	my ($s, $inside) = @_;
+	my @wrong;
+	my $expect = sub {
+		my ($what, $sql, $expected) = @_;
+		my ($out, $err) = $s->query($sql);
+
+		push @wrong, "$what: $out$err" if $out ne $expected || $err ne '';
+		return;
+	};
+
+	$expect->('rows of the failed statement', $left, "0\n0\n0|0");
+	# which parallel mode would forbid
+	$expect->('parallel mode', 'CREATE TEMP TABLE x (id int); INSERT INTO x VALUES (1); UPDATE x SET id = 2; DROP TABLE x;', '');
+	push @wrong, 'not parallel'
+	  if $s->safe("EXPLAIN (COSTS OFF) $insert;") !~ /Gather.*TempFlush/s;
+	$expect->('INSERT', "$insert;", '');
+	$expect->('what it inserted', q{
+SELECT count(*) FROM (SELECT * FROM target EXCEPT ALL SELECT * FROM p) x;
+SELECT count(*) FROM (SELECT * FROM p EXCEPT ALL SELECT * FROM target) x;}, "0\n0");
+	$expect->('evicted', q{
+SELECT count(*) > 0 FROM pg_evict_local_buffers();
+SELECT count(*) FROM (SELECT * FROM p EXCEPT ALL SELECT * FROM target) x;
+SELECT count(*) FROM target WHERE k = 3 AND id > 0;}, "t\n0\n" . $s->safe('SELECT count(*) FROM p WHERE k = 3;'))
+	  unless $inside;
+	# the target as a source of a parallel query, which flushes it
+	$expect->('target read in parallel', 'SELECT sum(v) FROM target;', $s->safe('SELECT sum(v) FROM p;'));
+	$expect->('TRUNCATE', 'TRUNCATE target;', '');
+	diag("after $n: $_") foreach @wrong;
+	return !@wrong;
+}
+
+# Run a statement that must fail with $error, outside a transaction, in one, and in
+# PL/pgSQL.
+sub fails
+{
+	my ($s, $name, $statement, $error) = @_;
+	my ($out, $err);
+
+	change($s, ++$n);
+	($out, $err) = $s->query("$statement;");
+	like($err, $error, "$name: fails");
+	ok(whole($s) && sound($s, $n), "$name: nothing of it remains");
+
+	change($s, ++$n);
+	$s->safe('BEGIN; INSERT INTO target (id) VALUES (-1); SAVEPOINT a;');
+	($out, $err) = $s->query("$statement;");
+	like($err, $error, "$name, in a subtransaction: fails");
+	$s->safe('ROLLBACK TO a; DELETE FROM target WHERE id = -1;');
+	ok(whole($s, 1), "$name, in a subtransaction: nothing of it remains");
+	$s->safe("SAVEPOINT b; $insert; RELEASE b; COMMIT;");
+	is($s->safe('SELECT count(*) FROM (SELECT * FROM p EXCEPT ALL SELECT * FROM target) x;'), '0',
+		"$name, in a subtransaction: the transaction can commit");
+	$s->safe('TRUNCATE target;');
+	ok(sound($s, $n), "$name, in a subtransaction: the source is whole");
+
+	change($s, ++$n);
+	like($s->safe("SELECT caught(\$q\$$statement\$q\$);"), $error, "$name, in PL/pgSQL: fails");
+	ok(whole($s) && sound($s, $n), "$name, in PL/pgSQL: nothing of it remains");
+	return;
+}
+
+foreach my $pool ('800kB', '32MB')
+{
+	my $s = fault_session($node, $pool);
+
+	make_tables($s);
+	$s->safe(q{
+CREATE TEMP TABLE target (id int PRIMARY KEY, k int, v int, pad text, big text, CHECK (v <> -12345));
+ALTER TABLE target ALTER big SET STORAGE EXTERNAL;
+CREATE INDEX ON target (k);
+});
+	ok(whole($s), "$pool: without a fault");
+
+	$s->safe('SET parallel_leader_participation = off;');
+	fails($s, "$pool, error in a worker",
+		'INSERT INTO target SELECT id, k, v / CASE id WHEN 4711 THEN 0 ELSE 1 END, pad, big FROM t',
+		qr/division by zero/);
+	$s->safe('RESET parallel_leader_participation;');
+	fails($s, "$pool, unique violation",
+		'INSERT INTO target SELECT CASE id WHEN 4711 THEN 1 ELSE id END, k, v, pad, big FROM t',
+		qr/duplicate key value violates unique constraint "target_pkey"/);
+	fails($s, "$pool, CHECK",
+		'INSERT INTO target SELECT id, k, CASE id WHEN 4711 THEN -12345 ELSE v END, pad, big FROM t',
+		qr/violates check constraint/);
+	fails($s, "$pool, RETURNING", "$insert RETURNING 1 / CASE id WHEN 4711 THEN 0 ELSE 1 END",
+		qr/division by zero/);
+	$s->safe('CREATE TRIGGER fail AFTER INSERT ON target EXECUTE FUNCTION fail();');
+	my ($out, $err) = $s->query("$insert;");
+	like($err, qr/in the trigger/, "$pool, AFTER trigger: fails");
+	$s->safe('DROP TRIGGER fail ON target;');
+	ok(whole($s) && sound($s, ++$n), "$pool, AFTER trigger: nothing of it remains");
+
+	# cancels and timeouts
+	my ($canceled, $duration) = (0, 0.2);
+	foreach my $round (1 .. $rounds)
+	{
+		change($s, ++$n);
+		my $inside = $round % 3 == 0;
+		my $seconds = $duration * rand();
+		$s->safe('BEGIN; INSERT INTO target (id) VALUES (-1); SAVEPOINT a;') if $inside;
+		my $start = time;
+		if ($round % 2)
+		{
+			my $ms = 1 + int(1000 * $seconds);
+			($out, $err) = $s->query("SET statement_timeout = $ms;\n$insert;");
+		}
+		else
+		{
+			$other->begin("SELECT pg_cancel_backend(pid) FROM (SELECT $s->{pid} AS pid, pg_sleep($seconds) OFFSET 0) s;");
+			($out, $err) = $s->query("$insert;");
+			$other->end;
+		}
+		my $took = time - $start;
+		$s->query($inside ? 'ROLLBACK TO a; SET statement_timeout = 0; DELETE FROM target WHERE id = -1;' : 'SET statement_timeout = 0;')
+		  foreach 1 .. 2;
+		if ($err eq '')
+		{
+			$duration = $took;
+			$s->safe('TRUNCATE target;') unless $inside;
+		}
+		else
+		{
+			$canceled++;
+			like($err, qr/ERROR:  canceling statement due to (statement timeout|user request)\n/, "$pool, round $round: canceled");
+		}
+		my $ok = whole($s, $inside);
+		$s->safe('COMMIT;') if $inside;
+		ok($ok && sound($s, $n, $round % 5), "$pool, round $round: nothing of it remains");
+	}
+	cmp_ok($canceled, '>', $rounds / 3, "$pool: $canceled of $rounds statements were canceled");
+
+	# a worker that is terminated
+	$s->begin("$insert;");
+	my $ended = $node->poll_query_until('postgres',
+		"SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_stat_activity WHERE leader_pid = $s->{pid}");
+	($out, $err) = $s->end;
+	like($err, qr/\A\z|terminating|parallel worker/, "$pool: a worker is terminated");
+	$s->safe('TRUNCATE target;') if $err eq '';
+	ok(whole($s) && sound($s, $n), "$pool: nothing of it remains");
+
+	# no workers to be had
+	$s->safe('SET max_parallel_workers = 0;');
+	ok(whole($s) && sound($s, $n), "$pool: without workers");
+	$s->safe('SET parallel_leader_participation = off;');
+	ok(whole($s) && sound($s, $n), "$pool: without workers, leader only gathers");
+	$s->quit;
+}
+
+$other->quit;
+nothing_left($node, 'sessions have ended');
+$node->stop;
+log_is_clean($node, qr/$from_core|terminating/);
+done_testing();
