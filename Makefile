@@ -35,6 +35,7 @@ OBJS = \
 	localbuf_stats.o \
 	plan_flush_node.o \
 	plan_gather_cost.o \
+	plan_lookups.o \
 	plan_paths.o \
 	plan_pins.o \
 	plan_placement.o \
