@@ -1,5 +1,6 @@
 """The forms in which a query is run: by itself, in a function, by a cursor, ..."""
 
+import random
 from dataclasses import dataclass
 
 
@@ -40,6 +41,15 @@ FORMS = {
     "explain": Form(3, (
         "EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS) {sql}", "{sql}"),
         explains=True),
+    # An EXPLAIN inside another one's execution; the second form's inner one may fail.
+    "explain in explain": Form(0, (
+        "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM fz.loop('EXPLAIN (ANALYZE) ' || {quoted})",
+        "{sql}"),
+        explains=True),
+    "caught in explain": Form(0, (
+        "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT fz.caught('EXPLAIN (ANALYZE) ' || {quoted})",
+        "SELECT * FROM fz.caught({quoted})"),
+        explains=True),
     "insert": Form(3, (
         "CREATE TEMP TABLE {out} AS SELECT * FROM ({sql}) q LIMIT 0", "INSERT INTO {out} {sql}",
         "SELECT * FROM {out}", "DROP TABLE {out}"),
@@ -72,6 +82,10 @@ PLAIN = FORMS["plain"]
 REFUSABLE = ["plain", "plain", "plain", "run"]
 FAILING = ["plain", "run", "caught", "index"]
 
+# Half of these become the other form. Not drawn from the episode's generator, so that a
+# seed draws the same episode as before there were these forms.
+NESTED = {"explain": "explain in explain", "caught": "caught in explain"}
+
 
 def quoted(sql):
     return "'" + sql.replace("'", "''") + "'"
@@ -83,5 +97,7 @@ def draw(rng, query):
     if query.tolerated:
         return rng.choice(REFUSABLE)
     if query.may_fail:
-        return rng.choice(FAILING)
+        name = rng.choice(FAILING)
+    if name in NESTED and random.Random(query.sql).random() < 0.5:
+        return NESTED[name]
     return name
