@@ -37,6 +37,7 @@ OBJS = \
 	plan_flush_node.o \
 	plan_gather_cost.o \
 	plan_insert.o \
+	plan_lookups.o \
 	plan_paths.o \
 	plan_pins.o \
 	plan_placement.o \

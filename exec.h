@@ -64,7 +64,7 @@ extern void tp_worker_run(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
 extern void tp_worker_end(void);
 
 /* exec_worker_pool.c */
-extern void tp_worker_open_local_buffers(Relation rel, int pins);
+extern void tp_worker_open_local_buffers(Relation rel, int pool);
 
 /* exec_worker_refuse.c */
 extern void tp_worker_refuse_statement(List *rtable);

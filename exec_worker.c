@@ -97,7 +97,7 @@ tp_worker_begin(QueryDesc *queryDesc)
 	tp_readonly_begin(&phase);
 	phase_begun = true;
 	tp_readonly_attach_tables(&phase, flushed.relids);
-	tp_worker_open_local_buffers(linitial(phase.relations), flushed.pins);
+	tp_worker_open_local_buffers(linitial(phase.relations), flushed.pool);
 	if (flushed.user_code)
 		tp_refuse_other_relations(flushed.relids, flushed.indexes);
 }

@@ -115,6 +115,7 @@ extern const char *tp_serial_insert_reason(PlannedStmt *stmt);
 
 /* plan_repeated.c */
 extern bool tp_is_repeated(Plan *plan, Plan *child);
+extern Cost tp_repeated_in_node(Plan *plan);
 extern double tp_parallel_divisor(int workers);
 extern Cost tp_cost_of_few_processors(Path *path);
 extern int	tp_process_limit(Plan *plan, int workers, Cost *repeated);
@@ -144,6 +145,10 @@ extern bool tp_plan_node_is_user_code(Plan *node);
 /* plan_pins.c */
 extern int	tp_plan_pins(Plan *plan, Bitmapset *plan_ids, PlannedStmt *stmt);
 
+/* plan_lookups.c */
+extern int	tp_plan_lookup_pages(Plan *plan, Bitmapset *plan_ids,
+								 PlannedStmt *stmt);
+
 /* plan_flush_node.c */
 #define FLUSH_NODE_NAME	"TempFlush"
 
@@ -153,7 +158,7 @@ typedef struct FlushPlan
 	List	   *pages;			/* of the tables when planned, in that order */
 	List	   *indexes;		/* those of their indexes that they may read */
 	FlushCost	planned;		/* the planner's estimate */
-	int			pins;			/* size of the pool that the plan needs */
+	int			pool;			/* size of the pool that a worker needs */
 	bool		user_code;		/* may workers run functions that are not
 								 * core's? */
 	int			processes;		/* that may run the plan below; 0: no limit */

@@ -78,7 +78,7 @@ tp_make_flush_node(Plan *child, const FlushPlan *info, int plan_node_id)
 				   makeInteger(info->planned.allocated),
 				   makeString(psprintf("%.17g", info->planned.cost)));
 	cscan->custom_private = lappend(cscan->custom_private,
-									makeInteger(info->pins));
+									makeInteger(info->pool));
 	cscan->custom_private = lappend(cscan->custom_private,
 									makeInteger(info->user_code));
 	cscan->custom_private = lappend(cscan->custom_private,
@@ -116,7 +116,7 @@ tp_flush_plan(CustomScan *cscan)
 	info.planned.dirtied = intVal(lthird(items));
 	info.planned.allocated = intVal(lfourth(items));
 	info.planned.cost = strtod(strVal(list_nth(items, 4)), NULL);
-	info.pins = intVal(list_nth(items, 5));
+	info.pool = intVal(list_nth(items, 5));
 	info.user_code = intVal(list_nth(items, 6)) != 0;
 	info.planned.charge = strtod(strVal(list_nth(items, 7)), NULL);
 	info.processes = intVal(list_nth(items, 8));

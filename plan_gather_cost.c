@@ -23,12 +23,11 @@
  *	- for a set operation, whose Gather collects the rows of several query
  *	  levels, after each of these has been planned.
  *
- * Besides the flush, the Gather of a relation is charged with what it costs that
- * the processors are fewer than the processes (plan_repeated.c), by the cheapest
- * partial path.  A plan for clean tables is charged with that too, and with the
- * search of the pool.
- * Not so a Gather of a set operation, or of a join search that cannot be charged
- * relation by relation, below the topmost.
+ * Besides the flush, a Gather is charged with what it costs that there are fewer
+ * processors than processes (plan_repeated.c), by the cheapest partial path.
+ * Only the Gathers below the topmost relation in a join search that cannot be
+ * charged relation by relation are not.  A plan for clean tables is charged with
+ * that too, and with the search of the pool.
  *
  * A charge needs a walk over the pool, which may take longer than a small
  * query.  So a relation whose Gather would lose even without a charge gets
@@ -511,45 +510,54 @@ gather_may_win(PlannerInfo *root, RelOptInfo *rel)
 	return gather <= alone;
 }
 
-/* Add the cost and the rows of the cheapest plan of a set operation's part. */
-static void
-add_setop_part(RelOptInfo *final, Cost *cost, double *rows, int *width)
-{
-	int			disabled;
-
-	*cost += least_cost(final->pathlist, TOTAL_COST, &disabled);
-	if (disabled > 0)
-		*cost = get_float8_infinity();
-	if (final->pathlist != NIL)
-	{
-		Path	   *path = linitial(final->pathlist);
-
-		*rows += path->rows;
-		*width = Max(*width, path->pathtarget->width);
-	}
-}
-
 /*
- * The same for the set operation that query level root is a part of, by the
- * sums over those parts that have been planned.  final is root's last
- * relation.
+ * The last relations of those parts of a set operation that have been planned.
+ * One part is query level root, of which final is the last relation.
  */
-static bool
-setop_gather_may_win(PlannerInfo *root, RelOptInfo *final)
+static List *
+setop_parts(PlannerInfo *root, RelOptInfo *final)
 {
 	PlannerInfo *parent = root->parent_root;
-	Cost		alone = 0;
-	double		rows = 0;
-	int			width = 0;
+	List	   *parts = list_make1(final);
 
-	add_setop_part(final, &alone, &rows, &width);
 	for (int rti = 1; rti < parent->simple_rel_array_size; rti++)
 	{
 		RelOptInfo *rel = parent->simple_rel_array[rti];
 
 		if (rel != NULL && rel->subroot != NULL && rel->subroot != root)
-			add_setop_part(fetch_upper_rel(rel->subroot, UPPERREL_FINAL, NULL),
-						   &alone, &rows, &width);
+			parts = lappend(parts, fetch_upper_rel(rel->subroot,
+												   UPPERREL_FINAL, NULL));
+	}
+	return parts;
+}
+
+/*
+ * The same for the set operation with these parts, by the sums over them.
+ * root is one of the query levels.
+ */
+static bool
+setop_gather_may_win(PlannerInfo *root, List *parts)
+{
+	Cost		alone = 0;
+	double		rows = 0;
+	int			width = 0;
+	ListCell   *lc;
+
+	foreach(lc, parts)
+	{
+		RelOptInfo *part = lfirst(lc);
+		int			disabled;
+
+		alone += least_cost(part->pathlist, TOTAL_COST, &disabled);
+		if (disabled > 0)
+			alone = get_float8_infinity();
+		if (part->pathlist != NIL)
+		{
+			Path	   *path = linitial(part->pathlist);
+
+			rows += path->rows;
+			width = Max(width, path->pathtarget->width);
+		}
 	}
 	if (!enable_sort)
 		return true;
@@ -620,19 +628,28 @@ void
 tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final)
 {
 	PlannerInfo *parent = root->parent_root;
-	FlushCost	nothing = {0};
-	List	   *relids = NIL;
+	FlushCost	flush = {0};
+	Cost		processors = 0;
+	List	   *parts;
 
 	if (parent == NULL || parent->parse->setOperations == NULL)
 		return;
-	if (!setop_gather_may_win(root, final))
+	parts = setop_parts(root, final);
+	if (setop_gather_may_win(root, parts))
 	{
-		set_charge(nothing, 0);
-		return;
+		List	   *relids = tables_of_level(root, tables_of_level(parent, NIL));
+		ListCell   *lc;
+
+		flush = flush_cost(relids, NIL);
+		foreach(lc, parts)
+		{
+			RelOptInfo *part = lfirst(lc);
+
+			if (relids != NIL && part->partial_pathlist != NIL)
+				processors += tp_cost_of_few_processors(linitial(part->partial_pathlist));
+		}
 	}
-	relids = tables_of_level(parent, relids);
-	relids = tables_of_level(root, relids);
-	set_charge(flush_cost(relids, NIL), 0);
+	set_charge(flush, processors);
 }
 
 /* Would make_rel_from_joinlist() of allpaths.c call geqo()? */

@@ -168,6 +168,22 @@ pages_of_tables(List *relids)
 }
 
 /*
+ * The number of local buffers that a worker needs to run plan and the subplans
+ * of stmt whose numbers are in plan_ids: for the pages that it may have pinned
+ * at once, or for those that it looks rows up in and what it reads besides.
+ */
+static int
+pool_of_worker(Plan *plan, Bitmapset *plan_ids, PlannedStmt *stmt)
+{
+	int			pins = tp_plan_pins(plan, plan_ids, stmt);
+	int			lookups = tp_plan_lookup_pages(plan, plan_ids, stmt);
+
+	if (lookups == 0)
+		return pins;
+	return Max(pins, lookups + tp_worker_temp_buffers);
+}
+
+/*
  * Give a flush node to each Gather of stmt that needs one, numbered after the
  * nodes that set_plan_refs() of setrefs.c has numbered.  Changes the plan in
  * place.  charges are those of the planner call that made stmt.  They have no
@@ -218,7 +234,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, const FlushCharges *charges)
 		info.pages = pages_of_tables(info.relids);
 		info.indexes = contents.indexes;
 		info.planned = tp_flush_cost_of_tables(stats, info.relids, info.indexes);
-		info.pins = tp_plan_pins(gather->lefttree, contents.subplans, stmt);
+		info.pool = pool_of_worker(gather->lefttree, contents.subplans, stmt);
 		info.user_code = contents.user_code;
 		info.processes = tp_process_limit(gather->lefttree,
 										  planned_workers(gather),

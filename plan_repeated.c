@@ -100,31 +100,39 @@ children_run_once(Plan *plan)
 	return IsA(plan, Append) ? ((Append *) plan)->first_partial_plan : 0;
 }
 
-/* The cost that each process that runs plan, a partial plan, repeats. */
+/*
+ * The cost that each process that runs plan, a partial plan, repeats in that
+ * node itself, without its children: filling hash tables of its subplans, and
+ * that of a hash join that is not a parallel hash.
+ */
+Cost
+tp_repeated_in_node(Plan *plan)
+{
+	Cost		cost = subplan_startup(plan->qual) +
+		subplan_startup(plan->targetlist);
+
+	if (IsA(plan, HashJoin) && tp_is_repeated(plan, plan->righttree))
+		cost += hash_build_cost(((HashJoin *) plan)->hashclauses,
+								plan->righttree->plan_rows);
+	return cost;
+}
+
+/* The same, with its children. */
 static Cost
 repeated_of_plan(Plan *plan)
 {
 	List	   *children = tp_plan_children(plan);
 	int			once = children_run_once(plan);
-	Cost		cost = subplan_startup(plan->qual) +
-		subplan_startup(plan->targetlist);
+	Cost		cost = tp_repeated_in_node(plan);
 	ListCell   *lc;
 
 	foreach(lc, children)
 	{
 		Plan	   *child = lfirst(lc);
 
-		if (foreach_current_index(lc) < once)
-			continue;
-		if (!tp_is_repeated(plan, child))
-			cost += repeated_of_plan(child);
-		else
-		{
-			cost += child->total_cost;
-			if (IsA(plan, HashJoin))
-				cost += hash_build_cost(((HashJoin *) plan)->hashclauses,
-										child->plan_rows);
-		}
+		if (foreach_current_index(lc) >= once)
+			cost += tp_is_repeated(plan, child) ? child->total_cost :
+				repeated_of_plan(child);
 	}
 	list_free(children);
 	return cost;

@@ -208,7 +208,7 @@ planned_pages(const GatherCosts *costs, Relation rel)
 
 /*
  * Disk cost of plan, a SeqScan, as in cost_seqscan(); it does not depend on
- * the number of processes.  At most the plan's total cost.
+ * the number of processes.
  */
 static Cost
 seqscan_disk_cost(const GatherCosts *costs, Plan *plan)
@@ -222,7 +222,7 @@ seqscan_disk_cost(const GatherCosts *costs, Plan *plan)
 	get_tablespace_page_costs(rel->rd_rel->reltablespace, NULL, &page_cost);
 	cost = page_cost * planned_pages(costs, rel);
 	RelationClose(rel);
-	return Min(cost, plan->total_cost);
+	return cost;
 }
 
 /*
@@ -238,16 +238,18 @@ own_cost(const GatherCosts *costs, Plan *plan, Cost *whole, Cost *divided)
 
 	*whole = 0;
 	*divided = 0;
-	if (IsA(plan, SeqScan))
-		*whole = seqscan_disk_cost(costs, plan);
 	if (!tp_is_flush_node(plan))	/* its own cost is the charge */
 	{
-		*divided = plan->total_cost - *whole;
+		Cost		own = plan->total_cost;
+
 		foreach(lc, children)
-		{
-			*divided -= ((Plan *) lfirst(lc))->total_cost;
-		}
-		*divided = Max(*divided, 0);
+			own -= ((Plan *) lfirst(lc))->total_cost;
+		own = Max(own, 0);
+		*whole = tp_repeated_in_node(plan);
+		if (IsA(plan, SeqScan))
+			*whole += seqscan_disk_cost(costs, plan);
+		*whole = Min(*whole, own);
+		*divided = own - *whole;
 	}
 	list_free(children);
 }
@@ -255,10 +257,10 @@ own_cost(const GatherCosts *costs, Plan *plan, Cost *whole, Cost *divided)
 /*
  * The cost of plan, a partial plan, if one process runs all of it.  The
  * planner has divided the CPU cost of each node by divisor, so each node's own
- * cost is multiplied by it again, except the cost of a child that every
- * process runs completely and the disk cost of a sequential scan.  The result
- * is too high for other nodes with disk costs, because the plan does not have
- * these separately.  Undoes what cost_seqscan() and initial_cost_hashjoin() of
+ * cost is multiplied by it again, except what every process repeats
+ * (plan_repeated.c) and the disk cost of a sequential scan.  The result is too
+ * high for other nodes with disk costs, because the plan does not have these
+ * separately.  Undoes what cost_seqscan() and initial_cost_hashjoin() of
  * costsize.c do.
  */
 static Cost

@@ -56,7 +56,7 @@ tp_define_settings(void)
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("temp_parallel.worker_temp_buffers",
 							"Sets the number of temporary buffers used by each parallel worker.",
-							"A worker whose plan may have more pages pinned at once gets more, up to the session's \"temp_buffers\".",
+							"A worker whose plan pins more pages at once, or looks rows up in more pages, gets more, up to the session's \"temp_buffers\".",
 							&tp_worker_temp_buffers,
 							1024, 100, INT_MAX / 2,
 							PGC_USERSET, GUC_UNIT_BLOCKS | GUC_EXPLAIN,

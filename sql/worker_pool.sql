@@ -90,6 +90,39 @@ SELECT count(*) FROM g WHERE a && ARRAY(SELECT * FROM generate_series(0, 199)) A
 SELECT count(*) FROM g WHERE a @> '{1,4}' AND id % 2 = 0;
 RESET enable_seqscan;
 
+-- A worker that looks rows up all over a table again and again has room for its
+-- pages, and reads each of them once. With the 100 buffers of the setting it would
+-- read one for nearly every row.
+CREATE TEMP TABLE lookups AS SELECT g * 7919 % 30000 + 1 AS id FROM generate_series(1, 30000) g;
+ANALYZE lookups;
+CREATE FUNCTION pg_temp.reads_each_page_once(query text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ' || query INTO plan;
+	RETURN (SELECT (plan #>> '{0,Plan,Local Read Blocks}')::bigint <=
+		sum(pg_table_size(c) + pg_indexes_size(c)) / current_setting('block_size')::bigint
+		FROM unnest('{t, lookups}'::regclass[]) c);
+END $$;
+SET max_parallel_workers = 1;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_memoize = off;
+SET enable_material = off;
+\set lookups 'SELECT count(*), sum(t.k) FROM lookups l JOIN t USING (id)'
+EXPLAIN (COSTS OFF) :lookups;
+SELECT pg_temp.reads_each_page_once(:'lookups');
+-- by a bitmap
+SET enable_indexscan = off;
+EXPLAIN (COSTS OFF) :lookups;
+SELECT pg_temp.reads_each_page_once(:'lookups');
+RESET max_parallel_workers;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_memoize;
+RESET enable_material;
+RESET enable_indexscan;
+
 -- In a worker, temp_buffers has the session's value, not the size of the
 -- worker's pool. Otherwise, a filter on it would lose rows, and a function
 -- could not set it to the value that it already has.
@@ -110,4 +143,4 @@ SET max_parallel_workers_per_gather = 2;
 SELECT count(*) FROM t;
 
 DROP FUNCTION sets_the_same, sets_another;
-DROP TABLE h, i, t, g;
+DROP TABLE h, i, t, g, lookups;

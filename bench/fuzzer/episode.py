@@ -39,6 +39,12 @@ FUNCTIONS = [
     "CREATE FUNCTION fz.caught(q text) RETURNS text LANGUAGE plpgsql AS $$ DECLARE s text; BEGIN"
     " BEGIN EXECUTE q INTO s; EXCEPTION WHEN division_by_zero THEN s := 'caught'; END; EXECUTE q"
     " INTO s; RETURN s; EXCEPTION WHEN division_by_zero THEN RETURN 'caught'; END $$",
+    # AFTER triggers of targets of INSERT ... SELECT.
+    "CREATE FUNCTION fz.after_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+    " EXECUTE format('DELETE FROM %I WHERE h = $1', TG_TABLE_NAME) USING NEW.h; RETURN NULL; END $$",
+    "CREATE FUNCTION fz.after_statement() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+    " IF pg_trigger_depth() < 2 THEN EXECUTE format('INSERT INTO %I SELECT h + 1, v FROM added', TG_TABLE_NAME);"
+    " END IF; RETURN NULL; END $$",
     "CREATE FUNCTION fz.counted(t text, p int) RETURNS text LANGUAGE plpgsql STABLE PARALLEL"
     " RESTRICTED AS $$ DECLARE n bigint; BEGIN EXECUTE format('SELECT sum(id) FROM %I WHERE"
     " part = $1 AND id < 700', t) INTO n USING p; RETURN n::text; END $$",

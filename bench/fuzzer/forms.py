@@ -1,5 +1,6 @@
 """The forms in which a query is run: by itself, in a function, by a cursor, ..."""
 
+import random
 from dataclasses import dataclass
 
 
@@ -40,6 +41,15 @@ FORMS = {
     "explain": Form(3, (
         "EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS) {sql}", "{sql}"),
         explains=True),
+    # An EXPLAIN inside another one's execution; the second form's inner one may fail.
+    "explain in explain": Form(0, (
+        "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM fz.loop('EXPLAIN (ANALYZE) ' || {quoted})",
+        "{sql}"),
+        explains=True),
+    "caught in explain": Form(0, (
+        "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT fz.caught('EXPLAIN (ANALYZE) ' || {quoted})",
+        "SELECT * FROM fz.caught({quoted})"),
+        explains=True),
     "insert": Form(3, (
         "CREATE TEMP TABLE {out} AS SELECT * FROM ({sql}) q LIMIT 0", "INSERT INTO {out} {sql}",
         "SELECT * FROM {out}", "DROP TABLE {out}"),
@@ -68,9 +78,67 @@ FORMS = {
 }
 PLAIN = FORMS["plain"]
 
+# INSERT ... SELECT into temporary tables of all kinds. Their target has a hash of each
+# row of the query and, where it is wide, the row itself.
+ROWS = "SELECT hashtext(q::text), q::text FROM ({sql}) q"
+WIDE = "SELECT hashtext(q::text), repeat(q::text || ';', 60) FROM ({sql}) q"
+
+
+def inserting(create, statements, **kinds):
+    """A form that creates a target, fills it and reads it."""
+    return Form(0, (*("CREATE TEMP TABLE {out} " + create).split("; "), *statements,
+                    "SELECT * FROM {out}", "DROP TABLE {out}"), keeps_order=False, **kinds)
+
+
+INSERTS = {
+    "insert indexed": inserting(
+        "(h int, v text); CREATE INDEX ON {out} (h); CREATE INDEX ON {out} USING hash (v)",
+        (f"INSERT INTO {{out}} {ROWS}", f"INSERT INTO {{out}} {ROWS}")),
+    "insert toast": inserting(
+        "(h int PRIMARY KEY, v text); ALTER TABLE {out} ALTER v SET STORAGE EXTERNAL",
+        (f"INSERT INTO {{out}} {WIDE} ON CONFLICT DO NOTHING", "UPDATE {out} SET v = md5(v)")),
+    "insert partitioned": inserting(
+        "(h int, v text) PARTITION BY HASH (h);"
+        " CREATE TEMP TABLE {out}_0 PARTITION OF {out} FOR VALUES WITH (modulus 2, remainder 0);"
+        " CREATE TEMP TABLE {out}_1 PARTITION OF {out} FOR VALUES WITH (modulus 2, remainder 1)",
+        (f"INSERT INTO {{out}} {ROWS}", "SELECT h FROM {out}_0")),
+    "insert on conflict": inserting(
+        "(h int UNIQUE)",
+        ("INSERT INTO {out} SELECT hashtext(q::text) % 40 FROM ({sql}) q ON CONFLICT DO NOTHING RETURNING h",
+         "INSERT INTO {out} SELECT hashtext(q::text) % 50 FROM ({sql}) q ON CONFLICT (h) DO NOTHING")),
+    # The trigger adds and deletes rows.
+    "insert trigger": inserting(
+        "(h int, v text);"
+        " CREATE TRIGGER each AFTER INSERT ON {out} FOR EACH ROW WHEN (NEW.h % 4 = 0) EXECUTE FUNCTION fz.after_row();"
+        " CREATE TRIGGER statement AFTER INSERT ON {out} REFERENCING NEW TABLE AS added"
+        " EXECUTE FUNCTION fz.after_statement()",
+        (f"INSERT INTO {{out}} {ROWS}",)),
+    "insert returning": inserting(
+        "(h int CHECK (h IS NOT NULL), v text, n int GENERATED ALWAYS AS (length(v)) STORED, d text DEFAULT 'd')",
+        (f"INSERT INTO {{out}} (h, v) {ROWS} RETURNING h, n, d, v",)),
+    # The first INSERT fails, in a subtransaction, by its last row.
+    "insert caught": inserting(
+        "(h int UNIQUE)",
+        ("DO $$ BEGIN BEGIN INSERT INTO {out} SELECT hashtext(q::text) FROM ({sql}) q UNION ALL"
+         " SELECT hashtext(q::text) FROM ({sql}) q; EXCEPTION WHEN unique_violation THEN END;"
+         " INSERT INTO {out} SELECT hashtext(q::text) FROM ({sql}) q ON CONFLICT DO NOTHING; END $$",)),
+    "insert prepared": inserting(
+        "(h int, v text)",
+        (f"PREPARE {{out}}_p AS INSERT INTO {{out}} {ROWS}", "EXECUTE {out}_p", "EXECUTE {out}_p",
+         "DEALLOCATE {out}_p")),
+}
+FORMS.update(INSERTS)
+
+# How many of these become one of INSERTS; drawn as described at NESTED.
+REPLACED = {"insert": 0.9, "create": 0.4, "plain": 0.05}
+
 # The forms of a query that may be refused, and those of one that may fail.
 REFUSABLE = ["plain", "plain", "plain", "run"]
 FAILING = ["plain", "run", "caught", "index"]
+
+# Half of these become the other form. Not drawn from the episode's generator, so that a
+# seed draws the same episode as before there were these forms.
+NESTED = {"explain": "explain in explain", "caught": "caught in explain"}
 
 
 def quoted(sql):
@@ -83,5 +151,9 @@ def draw(rng, query):
     if query.tolerated:
         return rng.choice(REFUSABLE)
     if query.may_fail:
-        return rng.choice(FAILING)
+        name = rng.choice(FAILING)
+    elif random.Random(query.sql + name).random() < REPLACED.get(name, 0):
+        return random.Random(query.sql).choice(list(INSERTS))
+    if name in NESTED and random.Random(query.sql).random() < 0.5:
+        return NESTED[name]
     return name
