@@ -419,6 +419,8 @@ class Episode:
         if query.statements:
             return self.own_statements(query)
         form, other = self.applicable(name, query)
+        if name in forms.INSERTS and not query.kind:
+            query.kind = name
         self.serial += 1
         fields = {"sql": query.sql, "quoted": forms.quoted(query.sql), "n": self.serial}
         if form.has("other") or form.has("quoted_other"):
