@@ -107,9 +107,7 @@ extern bool tp_insert_plan_reads_target(PlannedStmt *stmt);
 extern void tp_begin_planning_insert(InsertPlanning *call, char hazard);
 extern void tp_end_planning_insert(InsertPlanning *call);
 extern bool tp_planning_insert(void);
-#ifdef PLANNER_HAS_RELATION_INFO_HOOK
-extern void tp_allow_parallel_insert(PlannerInfo *root);
-#endif
+extern void tp_allow_parallel_insert(PlannerGlobal *glob, Query *parse);
 extern void tp_note_serial_insert(PlannedStmt *stmt, InsertRefusal refusal);
 extern const char *tp_serial_insert_reason(PlannedStmt *stmt);
 

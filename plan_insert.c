@@ -728,27 +728,21 @@ tp_planning_insert(void)
 	return planning != NULL && planning->hazard != 0;
 }
 
-#ifdef PLANNER_HAS_RELATION_INFO_HOOK
 /*
- * If root belongs to the INSERT that was announced, have the planner consider
- * parallel paths from now on, as standard_planner() of planner.c does for
- * SELECT.  For get_relation_info_hook.
+ * If glob belongs to the INSERT that was announced, of which parse is the Query
+ * that the planner works on, have it consider parallel paths from now on, as
+ * standard_planner() of planner.c does for SELECT.  To be called before the
+ * planner looks at the first relation.
  */
 void
-tp_allow_parallel_insert(PlannerInfo *root)
+tp_allow_parallel_insert(PlannerGlobal *glob, Query *parse)
 {
-	PlannerInfo *top = root;
-
-	if (!tp_planning_insert() || root->glob->parallelModeOK)
+	if (!tp_planning_insert() || glob->parallelModeOK ||
+		parse->commandType != CMD_INSERT)
 		return;
-	while (top->parent_root != NULL)
-		top = top->parent_root;
-	if (top->parse->commandType != CMD_INSERT)
-		return;
-	root->glob->maxParallelHazard = planning->hazard;
-	root->glob->parallelModeOK = true;
+	glob->maxParallelHazard = planning->hazard;
+	glob->parallelModeOK = true;
 }
-#endif
 
 /* ----------
  * EXPLAIN

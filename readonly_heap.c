@@ -13,9 +13,12 @@
  *
  * The invariant: a dirty flag is cleared only by the call that has set it.
  * Each callback looks at the flag before heap reads the page, and clears it
- * afterwards only if it was clear before and the session is in parallel mode,
- * where only a hint can have set it in between.  Therefore a page with a real
- * change stays dirty, whichever relation this routine is attached to.
+ * afterwards only if it was clear before.  In between, heap does no more than
+ * test the visibility of rows, and a sampling method choose among them: no SQL
+ * function runs, and no row is inserted, so only a hint can have set the flag.  This does not rely on
+ * parallel mode, in which an INSERT may change its target (exec_insert.c).
+ * Therefore a page with a real change stays dirty, whichever relation this
+ * routine is attached to.
  *
  * Pruning is not undone but avoided, because every process that reads the page
  * would repeat it.

@@ -271,7 +271,14 @@ temp_parallel_get_relation_info(PlannerInfo *root, Oid relid, bool inhparent,
 {
 	if (prev_get_relation_info)
 		prev_get_relation_info(root, relid, inhparent, rel);
-	tp_allow_parallel_insert(root);
+	if (tp_planning_insert())
+	{
+		PlannerInfo *top = root;
+
+		while (top->parent_root != NULL)
+			top = top->parent_root;
+		tp_allow_parallel_insert(root->glob, top->parse);
+	}
 }
 #endif
 

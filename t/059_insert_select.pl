@@ -20,7 +20,7 @@ use TempParallel;
 use Test::More;
 use Time::HiRes qw(time);
 
-my $rounds = $ENV{FAULT_ROUNDS} || 30;
+my $rounds = $ENV{FAULT_ROUNDS} || 12;
 
 seed_moments();
 my $node = fault_server('main');
@@ -95,6 +95,8 @@ sub fails
 	my ($s, $name, $statement, $error) = @_;
 	my ($out, $err);
 
+	# what depends on the pool is common to all errors
+	return if $name =~ /32MB/ && $name !~ /unique/;
 	change($s, ++$n);
 	($out, $err) = $s->query("$statement;");
 	like($err, $error, "$name: fails");
@@ -114,7 +116,7 @@ sub fails
 
 	change($s, ++$n);
 	like($s->safe("SELECT caught(\$q\$$statement\$q\$);"), $error, "$name, in PL/pgSQL: fails");
-	ok(whole($s) && sound($s, $n), "$name, in PL/pgSQL: nothing of it remains");
+	ok(whole($s) && sound($s, $n, 1), "$name, in PL/pgSQL: nothing of it remains");
 	return;
 }
 
@@ -189,12 +191,10 @@ CREATE INDEX ON target (k);
 	cmp_ok($canceled, '>', $rounds / 3, "$pool: $canceled of $rounds statements were canceled");
 
 	# a worker that is terminated
-	$s->begin("$insert;");
-	my $ended = $node->poll_query_until('postgres',
-		"SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_stat_activity WHERE leader_pid = $s->{pid}");
+	$s->begin("$insert WHERE pg_sleep(0.01) IS NOT NULL;");
+	1 until $other->safe("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE leader_pid = $s->{pid} LIMIT 1;") eq 't';
 	($out, $err) = $s->end;
-	like($err, qr/\A\z|terminating|parallel worker/, "$pool: a worker is terminated");
-	$s->safe('TRUNCATE target;') if $err eq '';
+	like($err, qr/terminating|parallel worker/, "$pool: a worker is terminated");
 	ok(whole($s) && sound($s, $n), "$pool: nothing of it remains");
 
 	# no workers to be had
