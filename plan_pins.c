@@ -47,7 +47,8 @@ add_pins(int a, int b)
 /*
  * Scans of core's index access methods pin a few pages, except that GIN pins
  * one for each key that it looks up.  BRIN keeps its metapage and a page of
- * its revmap pinned.
+ * its revmap pinned.  From 19 on, a scan that fetches rows through an index
+ * keeps the last page of the table pinned to its end: PINS_KEPT_BY_INDEX_SCAN.
  */
 static PlanPins
 pins_of_index(Oid indexid)
@@ -111,10 +112,13 @@ pins_of_node(Plan *plan, PlannedStmt *stmt)
 	switch (nodeTag(plan))
 	{
 		case T_IndexScan:
-			return pins_of_index(((IndexScan *) plan)->indexid);
+			pins = pins_of_index(((IndexScan *) plan)->indexid);
+			pins.held = add_pins(pins.held, PINS_KEPT_BY_INDEX_SCAN);
+			return pins;
 		case T_IndexOnlyScan:
 			pins = pins_of_index(((IndexOnlyScan *) plan)->indexid);
-			pins.held++;		/* a page of the visibility map */
+			/* and a page of the visibility map */
+			pins.held = add_pins(pins.held, PINS_KEPT_BY_INDEX_SCAN + 1);
 			return pins;
 		case T_BitmapIndexScan:
 			return pins_of_index(((BitmapIndexScan *) plan)->indexid);

@@ -51,6 +51,9 @@ SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SELECT * FROM pg_temp.nodes('SELECT count(*) FROM h WHERE id > 0');
 SELECT count(*) FROM h WHERE id > 0;
+-- from 19 on, a page of the table
+SELECT * FROM pg_temp.nodes('SELECT count(*), sum(k) FROM h WHERE id > 0');
+SELECT count(*), sum(k) FROM h WHERE id > 0;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 

@@ -210,7 +210,7 @@ foreach my $way (@ways)
 	foreach my $round (1 .. $rounds)
 	{
 		($queries, $failure) = stress('leader', $way, $patience);
-		like($failure, qr/invalid page in block \d+ of relation|wrong answer/,
+		like($failure, qr/invalid page in block \d+ of relation|invalid pages among blocks \S+ of relation|wrong answer/,
 			"$name, unguarded leader: a torn page ($queries queries)");
 		push @took, $queries;
 	}

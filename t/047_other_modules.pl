@@ -12,7 +12,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $chooses_paths = build('chooses_paths',
-	[ glob(dirname(__FILE__) . '/other_modules/*.[ch]'), dirname(__FILE__) . '/other_modules/Makefile' ]);
+	[ glob(dirname(__FILE__) . '/other_modules/*.[ch]'), dirname(__FILE__) . '/other_modules/Makefile',
+		dirname(__FILE__) . '/../temp_parallel_compat.h' ]);
 my $dir = dirname($chooses_paths);
 
 my $node = PostgreSQL::Test::Cluster->new('main');

@@ -40,7 +40,8 @@ CONTRIB = [
     ("pgstattuple", "SELECT 1000 * tree_level + leaf_pages + internal_pages FROM pgstatindex('{i}')"),
     ("pgstattuple", "SELECT pg_relpages('{t}')"),
     ("pg_freespacemap", "SELECT sum(avail * (blkno + 1)) FROM pg_freespace('{t}')"),
-    ("pg_visibility", "SELECT sum(all_visible::int * (blkno + 1)) FROM pg_visibility_map('{t}')"),
+    # (a reader may set the map, with the page's flag, from 19 on)
+    ("pg_visibility", "SELECT count(*) FILTER (WHERE all_visible AND NOT pd_all_visible) FROM pg_visibility('{t}')"),
     ("pageinspect", "SELECT sum((page_header(get_raw_page('{t}', 'main', b))).pagesize) FROM"
                     " generate_series(0, least(20, pg_relation_size('{t}') / 8192 - 1)) b"),
     ("amcheck", "SELECT bt_index_check('{i}')::text"),
@@ -58,7 +59,7 @@ DIRECT = [
     ("pgstattuple", "(pgstatindex('{i}')).leaf_pages"),
     ("pgstattuple", "pg_relpages('{t}')"),
     ("pg_freespacemap", "pg_freespace('{t}', {r}.id % 9)"),
-    ("pg_visibility", "(pg_visibility_map('{t}', {r}.id % 9)).all_visible::int"),
+    ("pg_visibility", "(pg_visibility_map('{t}', {r}.id % 9)).all_visible IS NULL"),
     ("pg_prewarm", "pg_prewarm('{t}', 'buffer')"),
 ]
 
