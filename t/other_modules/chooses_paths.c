@@ -45,12 +45,12 @@ choose_paths(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 {
 	const char *name = rte->rtekind == RTE_RELATION ?
 		get_rel_name(rte->relid) :
-		rte->rtekind == RTE_SUBQUERY ? "subquery" : "";
+		rte->rtekind == RTE_SUBQUERY ? "subquery" : NULL;
 
 	if (prev_set_rel_pathlist)
 		prev_set_rel_pathlist(root, rel, rti, rte);
 
-	if (rte->inh || strcmp(name, relation) != 0)
+	if (rte->inh || name == NULL || strcmp(name, relation) != 0)
 		return;
 	rel->partial_pathlist = NIL;
 	if (strcmp(keep, "whole") == 0)
