@@ -477,8 +477,8 @@ pin_page_of_fetch(IndexFetchHeapData *fetch, BlockNumber block, bool again)
 /*
  * How many pages of a table in tablespace a heap scan may pin ahead of the
  * one that it returns: see read_stream_begin_relation() of read_stream.c
- * (17).  In 18, read_stream_begin_impl() allows for more, but all streams of
- * a process together pin at most a quarter of its local buffers (as of 18.6),
+ * (17).  From 18 on, read_stream_begin_impl() allows for more, but all streams of
+ * a process together pin at most a quarter of its local buffers (as of 18.6 and 19rc1),
  * see GetLocalPinLimit() of localbuf.c; local_buffers_for_pins() takes that
  * into account.
  */
@@ -496,7 +496,7 @@ heap_scan_read_ahead(Oid tablespace)
 
 /*
  * The size of a pool in which pins pages can be pinned in addition to those
- * that read streams pin: in 18, GetAdditionalLocalPinLimit() of localbuf.c
+ * that read streams pin: from 18 on, GetAdditionalLocalPinLimit() of localbuf.c
  * allows these a quarter of it.  In 17, pins includes them, and
  * LimitAdditionalLocalPins() allows them all that is left.
  */

@@ -47,7 +47,7 @@ as_root() {
 # the first try fails, as they may be missing or out of date.
 apt_install_missing() {
 	local p missing=() try
-	for p in "$@"; do
+	for p in $(printf '%s\n' "$@" | sort -u); do
 		dpkg-query -W -f='${Status}\n' "$p" 2>/dev/null |
 			grep -q '^install ok installed$' || missing+=("$p")
 	done

@@ -39,8 +39,9 @@ CONTRIB = [
     ("pgstattuple", "SELECT tuple_count + table_len FROM pgstattuple('{t}')"),
     ("pgstattuple", "SELECT 1000 * tree_level + leaf_pages + internal_pages FROM pgstatindex('{i}')"),
     ("pgstattuple", "SELECT pg_relpages('{t}')"),
-    ("pg_freespacemap", "SELECT sum(avail * (blkno + 1)) FROM pg_freespace('{t}')"),
-    # (a reader may set the map, with the page's flag, from 19 on)
+    # (from 19 on, a reader may set the visibility map, with the page's flag, and then
+    # records the page's free space)
+    ("pg_freespacemap", "SELECT count(avail) FROM pg_freespace('{t}')"),
     ("pg_visibility", "SELECT count(*) FILTER (WHERE all_visible AND NOT pd_all_visible) FROM pg_visibility('{t}')"),
     ("pageinspect", "SELECT sum((page_header(get_raw_page('{t}', 'main', b))).pagesize) FROM"
                     " generate_series(0, least(20, pg_relation_size('{t}') / 8192 - 1)) b"),
@@ -58,7 +59,7 @@ DIRECT = [
     ("pgstattuple", "(pgstattuple('{t}')).tuple_count"),
     ("pgstattuple", "(pgstatindex('{i}')).leaf_pages"),
     ("pgstattuple", "pg_relpages('{t}')"),
-    ("pg_freespacemap", "pg_freespace('{t}', {r}.id % 9)"),
+    ("pg_freespacemap", "pg_freespace('{t}', {r}.id % 9) IS NULL"),
     ("pg_visibility", "(pg_visibility_map('{t}', {r}.id % 9)).all_visible IS NULL"),
     ("pg_prewarm", "pg_prewarm('{t}', 'buffer')"),
 ]
