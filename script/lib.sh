@@ -25,7 +25,7 @@ export LC_ALL=C
 
 # PostgreSQL versions, each with the Debian suite that has it, or "wheel" if none has:
 # see script/server.sh.
-supported_versions=(15:bookworm 16:wheel 17:trixie 18:sid)
+supported_versions=(15:bookworm 16:wheel 17:trixie 18:sid 19:experimental)
 
 work=           # the temporary directory
 keep=           # not empty: keep $work
