@@ -16,8 +16,8 @@
  * these.  Sizes and names remain right.  Where core leaves another session's
  * tables out instead, exec_worker_refuse.c refuses the statement.  Functions
  * that show the state of a sequence return NULL for another session's, so the
- * descriptor of a sequence gets the path of a file that cannot exist, and it
- * is an error to read it.
+ * descriptor of a sequence gets the storage of a process that does not exist
+ * instead, and it is an error to read it.
  *
  * The descriptors are kept open, so that the relation cache rebuilds them in
  * place when they are invalidated, and a callback marks them again.  They are
@@ -62,7 +62,7 @@ mark(Relation rel)
 	if (rel->rd_rel->relkind == RELKIND_SEQUENCE)
 	{
 		RelationCloseSmgr(rel);
-		rel->rd_backend = NO_PROCESS;
+		relation_set_smgr(rel, smgropen(RelationFileLocator(rel), NO_PROCESS));
 	}
 	else
 		rel->rd_islocaltemp = false;
@@ -72,10 +72,7 @@ static void
 unmark(Relation rel)
 {
 	if (rel->rd_rel->relkind == RELKIND_SEQUENCE)
-	{
 		RelationCloseSmgr(rel);
-		rel->rd_backend = TempFilesOwner();
-	}
 	else
 		rel->rd_islocaltemp = true;
 }
@@ -94,7 +91,8 @@ refuse_relation(Oid relid)
 	if (rel == NULL)
 		return NULL;
 	if (!RELKIND_HAS_STORAGE(rel->rd_rel->relkind) || !rel->rd_islocaltemp ||
-		rel->rd_backend == NO_PROCESS)
+		(rel->rd_rel->relkind == RELKIND_SEQUENCE &&
+		 list_member_ptr(refused, rel)))
 	{
 		RelationClose(rel);
 		return NULL;

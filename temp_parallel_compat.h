@@ -153,6 +153,18 @@ temp_relation_path(RelFileLocator locator, ForkNumber fork)
 #endif
 }
 
+/* Let rel, whose storage is not open, use smgr as its storage. */
+static inline void
+relation_set_smgr(Relation rel, SMgrRelation smgr)
+{
+#if PG_VERSION_NUM >= 170000
+	rel->rd_smgr = smgr;
+	smgrpin(smgr);
+#else
+	smgrsetowner(&rel->rd_smgr, smgr);
+#endif
+}
+
 /* From 16 on, one function tests the ownership of objects of all kinds. */
 static inline bool
 role_owns_relation(Oid relid, Oid roleid)

@@ -37,6 +37,10 @@ $$ BEGIN RETURN coalesce(pg_sequence_last_value('s'), 0); END $$;
 SELECT nextval('s');
 SELECT count(*) FROM t WHERE shows_sequence(id) >= 0;
 SELECT nextval('s');
+-- Its size is right.
+CREATE FUNCTION shows_size(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
+$$ BEGIN RETURN pg_relation_size('s') / current_setting('block_size')::int; END $$;
+SELECT count(*), sum(shows_size(id)) FROM t;
 CREATE TEMP VIEW v AS SELECT id FROM other;
 CREATE FUNCTION reads_view(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
 $$ BEGIN RETURN (SELECT count(*) FROM v WHERE id = i); END $$;
@@ -104,7 +108,8 @@ RESET max_parallel_workers_per_gather;
 -- The session can use the table.
 SELECT count(*), sum(id) FROM t;
 
-DROP FUNCTION copies, explains, fetches, reads_other, reads_t, reads_sequence, reads_view, reads_catalog;
+DROP FUNCTION copies, explains, fetches, reads_other, reads_t, reads_sequence, shows_sequence,
+	shows_size, reads_view, reads_catalog;
 DROP TABLE permanent, t;
 DROP TABLE other CASCADE;
 DROP SEQUENCE s;
