@@ -16,7 +16,6 @@
 #include "postgres.h"
 
 #include "catalog/pg_am.h"
-#include "parser/parsetree.h"
 #include "utils/lsyscache.h"
 
 #include "plan.h"
@@ -82,32 +81,13 @@ static PlanPins
 pins_of_node(Plan *plan, PlannedStmt *stmt)
 {
 	PlanPins	pins = {0, 0};
-	Oid			relid;
+	Oid			relid = tp_scanned_temp_table(plan, stmt->rtable);
 
-	switch (nodeTag(plan))
-	{
-		case T_CustomScan:
-			if (!tp_is_flush_node(plan))
-				pins.held = PINS_UNKNOWN;
-			return pins;
-		case T_ForeignScan:
-			pins.held = PINS_UNKNOWN;
-			return pins;
-		case T_SeqScan:
-		case T_SampleScan:
-		case T_IndexScan:
-		case T_IndexOnlyScan:
-		case T_BitmapIndexScan:
-		case T_BitmapHeapScan:
-		case T_TidScan:
-		case T_TidRangeScan:
-			relid = rt_fetch(((Scan *) plan)->scanrelid, stmt->rtable)->relid;
-			if (!tp_is_session_temp_table(relid))
-				return pins;
-			break;
-		default:
-			return pins;
-	}
+	if (IsA(plan, ForeignScan) ||
+		(IsA(plan, CustomScan) && !tp_is_flush_node(plan)))
+		pins.held = PINS_UNKNOWN;
+	if (!OidIsValid(relid))
+		return pins;
 
 	switch (nodeTag(plan))
 	{
