@@ -73,6 +73,7 @@ extern void tp_worker_refuse_utility(Node *statement);
 
 /* exec_worker_relations.c */
 extern void tp_refuse_other_relations(List *relids, List *indexes);
+extern bool tp_names_refused_file(const char *message);
 extern void tp_release_other_relations(void);
 extern void tp_refuse_again(Oid relid);
 

@@ -17,6 +17,7 @@
 
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/lsyscache.h"
 
@@ -59,6 +60,28 @@ tp_worker_refuse_statement(List *rtable)
 	}
 }
 
+/*
+ * Does the scan of rte, a permanent table, include temporary tables of this
+ * session that inherit from it?  They are not in the range table before
+ * expand_inherited_rtentry() of inherit.c, which leaves them out if
+ * exec_worker_relations.c has marked them.
+ */
+static bool
+has_temp_children(RangeTblEntry *rte)
+{
+	ListCell   *lc;
+
+	if (rte->rtekind != RTE_RELATION || !rte->inh ||
+		rte->relkind != RELKIND_RELATION || !has_subclass(rte->relid))
+		return false;
+	foreach(lc, find_all_inheritors(rte->relid, NoLock, NULL))
+	{
+		if (isTempNamespace(get_rel_namespace(lfirst_oid(lc))))
+			return true;
+	}
+	return false;
+}
+
 static bool
 refuse_query_walker(Node *node, void *context)
 {
@@ -66,7 +89,8 @@ refuse_query_walker(Node *node, void *context)
 		return false;
 	if (IsA(node, RangeTblEntry))
 	{
-		if (is_temp_storage((RangeTblEntry *) node))
+		if (is_temp_storage((RangeTblEntry *) node) ||
+			has_temp_children((RangeTblEntry *) node))
 			refuse();
 		return false;
 	}

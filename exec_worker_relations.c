@@ -13,7 +13,11 @@
  * run code that is not core's, the descriptors of all other temporary
  * relations of the session are marked as another session's:
  * ReadBufferExtended(), PrefetchBuffer() and read streams refuse to read
- * these.  Sizes and names remain right.
+ * these.  Sizes and names remain right.  Where core leaves another session's
+ * tables out instead, exec_worker_refuse.c refuses the statement.  Functions
+ * that show the state of a sequence return NULL for another session's, so the
+ * descriptor of a sequence gets the storage of a process that does not exist
+ * instead, and it is an error to read it.
  *
  * The descriptors are kept open, so that the relation cache rebuilds them in
  * place when they are invalidated, and a callback marks them again.  They are
@@ -49,6 +53,30 @@
  */
 static List *refused = NIL;
 
+/* No process has this number, so it has no temporary files. */
+#define NO_PROCESS		(INT_MAX / 2)
+
+static void
+mark(Relation rel)
+{
+	if (rel->rd_rel->relkind == RELKIND_SEQUENCE)
+	{
+		RelationCloseSmgr(rel);
+		relation_set_smgr(rel, smgropen(RelationFileLocator(rel), NO_PROCESS));
+	}
+	else
+		rel->rd_islocaltemp = false;
+}
+
+static void
+unmark(Relation rel)
+{
+	if (rel->rd_rel->relkind == RELKIND_SEQUENCE)
+		RelationCloseSmgr(rel);
+	else
+		rel->rd_islocaltemp = true;
+}
+
 /*
  * Mark relation relid, and keep it open.  Returns the descriptor, or NULL if
  * there is no such relation, or it has no storage, or it is marked already.
@@ -62,12 +90,14 @@ refuse_relation(Oid relid)
 
 	if (rel == NULL)
 		return NULL;
-	if (!RELKIND_HAS_STORAGE(rel->rd_rel->relkind) || !rel->rd_islocaltemp)
+	if (!RELKIND_HAS_STORAGE(rel->rd_rel->relkind) || !rel->rd_islocaltemp ||
+		(rel->rd_rel->relkind == RELKIND_SEQUENCE &&
+		 list_member_ptr(refused, rel)))
 	{
 		RelationClose(rel);
 		return NULL;
 	}
-	rel->rd_islocaltemp = false;
+	mark(rel);
 	refused = lappend(refused, rel);
 	return rel;
 }
@@ -165,6 +195,16 @@ tp_refuse_other_relations(List *tables, List *indexes)
 	MemoryContextSwitchTo(old);
 }
 
+/* Does message name the file of a marked sequence? */
+bool
+tp_names_refused_file(const char *message)
+{
+	char		name[32];
+
+	snprintf(name, sizeof(name), "/t%d_", NO_PROCESS);
+	return strstr(message, name) != NULL;
+}
+
 /*
  * Undo tp_refuse_other_relations(), when the worker's plan has ended.  Not
  * called after an error, which ends the process.
@@ -178,7 +218,7 @@ tp_release_other_relations(void)
 	{
 		Relation	rel = lfirst(lc);
 
-		rel->rd_islocaltemp = true;
+		unmark(rel);
 		RelationClose(rel);
 	}
 	list_free(refused);
@@ -203,6 +243,6 @@ tp_refuse_again(Oid relid)
 		Relation	rel = lfirst(lc);
 
 		if (relid == InvalidOid || RelationGetRelid(rel) == relid)
-			rel->rd_islocaltemp = false;
+			mark(rel);
 	}
 }

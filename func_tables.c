@@ -11,6 +11,7 @@
 #include "catalog/pg_class.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "utils/tuplestore.h"
 
 #include "func.h"
 

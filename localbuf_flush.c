@@ -94,7 +94,7 @@ write_batch(const int *buffers, int nbuffers, bool set_hints, KnownXids *known)
 
 		if (set_hints)
 			tp_heap_set_hints(page, known);
-		PageSetChecksumInplace(page, first->tag.blockNum + i);
+		PageSetChecksum(page, first->tag.blockNum + i);
 		pages[i] = page;
 	}
 
@@ -109,7 +109,7 @@ write_batch(const int *buffers, int nbuffers, bool set_hints, KnownXids *known)
 		BufferDesc *buf = GetLocalBufferDescriptor(buffers[i]);
 		BufferState state = LocalBufferStateRead(buf);
 
-		state &= ~((BufferState) (BM_DIRTY | BM_JUST_DIRTIED));
+		state &= ~DIRTY_FLAGS;
 		LocalBufferStateWrite(buf, state);
 	}
 }

@@ -129,6 +129,7 @@ typedef struct PlanContents
 } PlanContents;
 
 extern List *tp_plan_children(Plan *plan);
+extern Oid	tp_scanned_temp_table(Plan *plan, List *rtable);
 extern PlanContents tp_plan_contents(Plan *plan, List *rtable, List *subplans);
 extern PlanContents tp_statement_contents(PlannedStmt *stmt);
 extern bool tp_names_temp_table(List *rtable);

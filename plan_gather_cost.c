@@ -479,7 +479,8 @@ upper_bound_above(PlannerInfo *root, double rows, int width)
  * only some of the rows (LIMIT, a merge join, EXISTS) pays only part of a
  * path's cost, so of the partial path only the startup cost is certain; only
  * the topmost relation of a whole statement without LIMIT is certainly read
- * to its end.
+ * to its end.  Its rows may be grouped before the joins, so that partial path
+ * counts, too.
  *
  * Paths that other modules add later are not seen.
  */
@@ -489,14 +490,18 @@ gather_may_win(PlannerInfo *root, RelOptInfo *rel)
 	bool		topmost = bms_equal(rel->relids, query_level_relids(root));
 	bool		all_rows = topmost && root->query_level == 1 &&
 		root->tuple_fraction <= 0;
+	List	   *partial = rel->partial_pathlist;
 	int			disabled_alone;
 	int			disabled;
 	Cost		alone;
 	Cost		gather;
 
+	if (topmost && grouped_rel_of(rel) != NULL)
+		partial = list_concat_copy(partial,
+								   grouped_rel_of(rel)->partial_pathlist);
 	alone = least_cost(rel->pathlist, TOTAL_COST, &disabled_alone);
-	gather = least_cost(rel->partial_pathlist,
-						all_rows ? TOTAL_COST : STARTUP_COST, &disabled);
+	gather = least_cost(partial, all_rows ? TOTAL_COST : STARTUP_COST,
+						&disabled);
 	if (disabled != disabled_alone)
 		return disabled < disabled_alone;
 	if (!enable_sort)
@@ -711,13 +716,18 @@ tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 
 			foreach(lc, root->join_rel_level[level])
 			{
+				bool		topmost;
+
 				rel = (RelOptInfo *) lfirst(lc);
 				generate_partitionwise_join_paths(root, rel);
 				tp_charge_gather_of_rel(root, rel);
+				topmost = bms_equal(rel->relids, query_level_relids(root));
 				/* the topmost is gathered with its final target list */
-				if (!bms_equal(rel->relids, query_level_relids(root)))
+				if (!topmost)
 					generate_useful_gather_paths(root, rel, false);
 				set_cheapest(rel);
+				if (!topmost)
+					make_grouped_paths(root, rel);
 			}
 		}
 

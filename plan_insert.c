@@ -8,11 +8,12 @@
  * table that is only written.  So INSERT INTO ... SELECT can have a Gather
  * below its ModifyTable node, where the leader inserts what the workers find.
  *
- * standard_planner() decides by the kind of statement, before it calls any
- * hook.  The planner next calls get_relation_info_hook, for each table of the
- * query; the first call changes the decision.  Relations that the planner has
- * looked at by then, which are subqueries and unions of subqueries, are looked
- * at again by plan_paths.c.
+ * standard_planner() decides by the kind of statement.  From 19 on, it calls
+ * planner_setup_hook next, which changes the decision.  Before, the first hook
+ * that it calls is get_relation_info_hook, for each table of the query; the
+ * first call changes the decision.  Relations that the planner has looked at by
+ * then, which are subqueries and unions of subqueries, are looked at again by
+ * plan_paths.c.
  *
  * In parallel mode the leader must not assign transaction IDs, increment the
  * command counter, update or delete rows, or use a sequence.  An INSERT marks
@@ -77,7 +78,7 @@ static const char *const refusals[] = {
 	[INSERT_MAY_BE_PARALLEL] = NULL,
 	[INSERT_OTHER_TARGET] = "target is not a temporary table of this session",
 	[INSERT_MODIFIES_MORE] = "WITH has a statement that modifies data",
-	[INSERT_UPDATES] = "ON CONFLICT may update rows",
+	[INSERT_UPDATES] = "ON CONFLICT is not DO NOTHING",
 	[INSERT_READS_TARGET] = "query reads the target",
 	[INSERT_UNSAFE_QUERY] = "query is not parallel safe",
 	[INSERT_VOLATILE_QUERY] = "query calls a volatile function",

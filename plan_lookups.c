@@ -17,7 +17,6 @@
  */
 #include "postgres.h"
 
-#include "parser/parsetree.h"
 #include "storage/bufmgr.h"
 #include "utils/float.h"
 
@@ -42,26 +41,10 @@ static double
 pages_of_scan(Plan *plan, double loops, PlannedStmt *stmt)
 {
 	double		rows = loops * Max(plan->plan_rows, 1);
-	Oid			relid;
+	Oid			relid = tp_scanned_temp_table(plan, stmt->rtable);
 
-	switch (nodeTag(plan))
-	{
-		case T_SeqScan:
-		case T_SampleScan:
-		case T_IndexScan:
-		case T_IndexOnlyScan:
-		case T_BitmapIndexScan:
-		case T_BitmapHeapScan:
-		case T_TidScan:
-		case T_TidRangeScan:
-			relid = rt_fetch(((Scan *) plan)->scanrelid, stmt->rtable)->relid;
-			if (!tp_is_session_temp_table(relid))
-				return 0;
-			break;
-		default:
-			return 0;
-	}
-
+	if (!OidIsValid(relid))
+		return 0;
 	switch (nodeTag(plan))
 	{
 		case T_SeqScan:

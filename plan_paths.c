@@ -20,7 +20,8 @@
  * does nothing for a child.
  *
  * The invariants: consider_parallel of an append relation is set if and only
- * if it is set for each of its children.  Every path list that is used has
+ * if it is set for each of its children, and that of a grouped relation if and
+ * only if it is set for the relation whose rows are grouped.  Every path list that is used has
  * passed through the other modules' hooks once.
  *
  *-------------------------------------------------------------------------
@@ -224,7 +225,7 @@ make_sample_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 	if ((root->query_level > 1 ||
 		 bms_membership(query_level_relids(root)) != BMS_SINGLETON) &&
 		!GetTsmRoutine(rte->tablesample->tsmhandler)->repeatable_across_scans)
-		path = (Path *) create_material_path(rel, path);
+		path = create_material_path_compat(rel, path);
 	add_path(rel, path);
 }
 
@@ -320,12 +321,20 @@ static void
 make_child_paths(PlannerInfo *root, RelOptInfo *child)
 {
 	RangeTblEntry *rte = root->simple_rte_array[child->relid];
+	RelOptInfo *grouped = grouped_rel_of(child);
 
 	make_paths(root, child, child->relid, rte);
 	/* as set_rel_pathlist() of allpaths.c: all modules' hooks */
 	if (makes_new_paths(rte))
 		set_rel_pathlist_hook(root, child, child->relid, rte);
 	set_cheapest(child);
+
+	if (grouped != NULL)
+	{
+		grouped->pathlist = NIL;
+		grouped->partial_pathlist = NIL;
+		make_grouped_paths(root, child);
+	}
 }
 
 /*
@@ -340,6 +349,9 @@ make_paths(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 	ListCell   *lc;
 
 	rel->consider_parallel = true;
+	/* as build_grouped_rel() of relnode.c, which copies the flag */
+	if (grouped_rel_of(rel) != NULL)
+		grouped_rel_of(rel)->consider_parallel = true;
 	if (!makes_new_paths(rte))
 	{
 		keep_paths(rel);
@@ -391,8 +403,9 @@ barred_by_temp_table(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 /*
  * Give rel the paths that it would have if its temporary tables were
  * permanent, and an INSERT of its rows a SELECT: the planner may have looked at
- * rel before plan_insert.c told it that the SELECT may be parallel.  For set_rel_pathlist_hook, whose arguments these are, and a rel
- * that is not a child: its paths have been made, and none has been gathered.
+ * rel before plan_insert.c told it that the SELECT may be parallel.  For
+ * set_rel_pathlist_hook, whose arguments these are, and a rel that is not a
+ * child: its paths have been made, and none has been gathered.
  */
 void
 tp_add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,

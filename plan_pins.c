@@ -16,7 +16,6 @@
 #include "postgres.h"
 
 #include "catalog/pg_am.h"
-#include "parser/parsetree.h"
 #include "utils/lsyscache.h"
 
 #include "plan.h"
@@ -47,7 +46,8 @@ add_pins(int a, int b)
 /*
  * Scans of core's index access methods pin a few pages, except that GIN pins
  * one for each key that it looks up.  BRIN keeps its metapage and a page of
- * its revmap pinned.
+ * its revmap pinned.  From 19 on, a scan that fetches rows through an index
+ * keeps the last page of the table pinned to its end: PINS_KEPT_BY_INDEX_SCAN.
  */
 static PlanPins
 pins_of_index(Oid indexid)
@@ -81,40 +81,24 @@ static PlanPins
 pins_of_node(Plan *plan, PlannedStmt *stmt)
 {
 	PlanPins	pins = {0, 0};
-	Oid			relid;
+	Oid			relid = tp_scanned_temp_table(plan, stmt->rtable);
 
-	switch (nodeTag(plan))
-	{
-		case T_CustomScan:
-			if (!tp_is_flush_node(plan))
-				pins.held = PINS_UNKNOWN;
-			return pins;
-		case T_ForeignScan:
-			pins.held = PINS_UNKNOWN;
-			return pins;
-		case T_SeqScan:
-		case T_SampleScan:
-		case T_IndexScan:
-		case T_IndexOnlyScan:
-		case T_BitmapIndexScan:
-		case T_BitmapHeapScan:
-		case T_TidScan:
-		case T_TidRangeScan:
-			relid = rt_fetch(((Scan *) plan)->scanrelid, stmt->rtable)->relid;
-			if (!tp_is_session_temp_table(relid))
-				return pins;
-			break;
-		default:
-			return pins;
-	}
+	if (IsA(plan, ForeignScan) ||
+		(IsA(plan, CustomScan) && !tp_is_flush_node(plan)))
+		pins.held = PINS_UNKNOWN;
+	if (!OidIsValid(relid))
+		return pins;
 
 	switch (nodeTag(plan))
 	{
 		case T_IndexScan:
-			return pins_of_index(((IndexScan *) plan)->indexid);
+			pins = pins_of_index(((IndexScan *) plan)->indexid);
+			pins.held = add_pins(pins.held, PINS_KEPT_BY_INDEX_SCAN);
+			return pins;
 		case T_IndexOnlyScan:
 			pins = pins_of_index(((IndexOnlyScan *) plan)->indexid);
-			pins.held++;		/* a page of the visibility map */
+			/* and a page of the visibility map */
+			pins.held = add_pins(pins.held, PINS_KEPT_BY_INDEX_SCAN + 1);
 			return pins;
 		case T_BitmapIndexScan:
 			return pins_of_index(((BitmapIndexScan *) plan)->indexid);
@@ -169,11 +153,44 @@ ends_its_scans(Plan *plan)
 }
 
 /*
+ * Does plan read child until it has returned its last row, if plan itself is
+ * read like that?  A hash join may not: it reads a first outer row, and then
+ * finds its hash table empty.  A join that needs one match leaves the inner
+ * side in the middle, and its scans keep their pages until they are executed
+ * again, which may be much later.
+ */
+static bool
+reads_to_the_end(Plan *plan, Plan *child)
+{
+	switch (nodeTag(plan))
+	{
+		case T_Result:
+		case T_Append:
+		case T_SubqueryScan:
+		case T_Material:
+		case T_Sort:
+		case T_Agg:
+		case T_Hash:
+			return true;
+		case T_HashJoin:
+			return child == plan->righttree;
+		case T_NestLoop:
+			return child == plan->lefttree ||
+				(((Join *) plan)->jointype != JOIN_SEMI &&
+				 ((Join *) plan)->jointype != JOIN_ANTI &&
+				 !((Join *) plan)->inner_unique);
+		default:
+			return tp_is_flush_node(plan);
+	}
+}
+
+/*
  * What plan pins, without the subplans of its expressions.  Append's children
- * run one after another.
+ * run one after another, and if each is read to its end, their scans are not
+ * in progress at the same time.  to_the_end says whether plan is.
  */
 static PlanPins
-pins_of_plan(Plan *plan, PlannedStmt *stmt)
+pins_of_plan(Plan *plan, bool to_the_end, PlannedStmt *stmt)
 {
 	PlanPins	pins = pins_of_node(plan, stmt);
 	int			most = 0;
@@ -182,10 +199,13 @@ pins_of_plan(Plan *plan, PlannedStmt *stmt)
 
 	foreach(lc, children)
 	{
-		PlanPins	child = pins_of_plan(lfirst(lc), stmt);
+		PlanPins	child = pins_of_plan(lfirst(lc),
+										 to_the_end &&
+										 reads_to_the_end(plan, lfirst(lc)),
+										 stmt);
 
 		pins.held = add_pins(pins.held, child.held);
-		if (IsA(plan, Append) && ends_its_scans(lfirst(lc)))
+		if (IsA(plan, Append) && to_the_end && ends_its_scans(lfirst(lc)))
 			most = Max(most, child.running);
 		else
 			pins.running = add_pins(pins.running, child.running);
@@ -203,13 +223,13 @@ pins_of_plan(Plan *plan, PlannedStmt *stmt)
 int
 tp_plan_pins(Plan *plan, Bitmapset *plan_ids, PlannedStmt *stmt)
 {
-	PlanPins	pins = pins_of_plan(plan, stmt);
+	PlanPins	pins = pins_of_plan(plan, true, stmt);
 	int			plan_id = -1;
 
 	while ((plan_id = bms_next_member(plan_ids, plan_id)) >= 0)
 	{
 		PlanPins	subplan = pins_of_plan(list_nth(stmt->subplans, plan_id - 1),
-										   stmt);
+										   false, stmt);
 
 		pins.held = add_pins(pins.held, subplan.held);
 		pins.running = add_pins(pins.running, subplan.running);

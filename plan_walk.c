@@ -334,6 +334,32 @@ search_plan(Plan *plan, PlanSearch *search)
 }
 
 /*
+ * The OID of the temporary table that node plan scans, by itself or by an
+ * index; InvalidOid if it is no such node.  rtable is its statement's.
+ */
+Oid
+tp_scanned_temp_table(Plan *plan, List *rtable)
+{
+	Oid			relid;
+
+	switch (nodeTag(plan))
+	{
+		case T_SeqScan:
+		case T_SampleScan:
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+		case T_BitmapIndexScan:
+		case T_BitmapHeapScan:
+		case T_TidScan:
+		case T_TidRangeScan:
+			relid = rt_fetch(((Scan *) plan)->scanrelid, rtable)->relid;
+			return tp_is_session_temp_table(relid) ? relid : InvalidOid;
+		default:
+			return InvalidOid;
+	}
+}
+
+/*
  * What is in plan: the temporary tables of this session, and their indexes,
  * that it may read itself or through subplans, and the subplans that it runs,
  * directly or through others.  Incomplete if the plan has unknown nodes.

@@ -21,7 +21,9 @@
  * routine is attached to.
  *
  * Pruning is not undone but avoided, because every process that reads the page
- * would repeat it.
+ * would repeat it.  From 19 on it could not be undone by clearing a flag:
+ * where pruning finds all rows visible to all, it sets this in the page's
+ * header and in the visibility map, and the two must not differ.
  *
  * The page loops keep the same state in the scan descriptor as
  * heapgettup_pagemode() of heapam.c, and heapam_scan_sample_next_block() and
@@ -56,33 +58,48 @@ local_buffer_is_dirty(Buffer buffer)
 			BM_DIRTY) != 0;
 }
 
-/*
- * May the hints that heap is about to set on the pinned page of buffer be
- * dropped afterwards?  To be called before heap reads the page.
- */
-static bool
-hints_may_be_dropped(Buffer buffer)
+/* A pinned page, before heap reads it. */
+typedef struct PageBefore
 {
-	return IsInParallelMode() && !local_buffer_is_dirty(buffer);
+	bool		droppable;		/* may hints be dropped after the read? */
+	char		header[SizeOfPageHeaderData];
+} PageBefore;
+
+static PageBefore
+look_before_read(Buffer buffer)
+{
+	PageBefore	before;
+
+	before.droppable = IsInParallelMode() && !local_buffer_is_dirty(buffer);
+	memcpy(before.header, BufferGetPage(buffer), SizeOfPageHeaderData);
+	return before;
 }
 
 /*
- * Clear the dirty flag of buffer, which is still pinned, if may_be_dropped,
- * the result of hints_may_be_dropped() before heap read the page.  The hints
- * stay in the buffer until the page is evicted.
+ * Clear the dirty flag of buffer, which is still pinned, if only the read has
+ * set it.  before is the result of look_before_read().  The hints stay in the
+ * buffer until the page is evicted.
+ *
+ * Hints are in the rows.  Whatever else heap might do to a page,
+ * pruning above all, changes the header, and may change the visibility map or
+ * an index as well.  To forget only the page's part of that would make answers
+ * wrong, so it is an error.
  */
 static void
-drop_hints(Buffer buffer, bool may_be_dropped)
+drop_hints(Buffer buffer, const PageBefore *before)
 {
 	BufferDesc *desc;
 	BufferState state;
 
-	if (!may_be_dropped || !local_buffer_is_dirty(buffer))
+	if (!before->droppable || !local_buffer_is_dirty(buffer))
 		return;
+	if (memcmp(before->header, BufferGetPage(buffer), SizeOfPageHeaderData) != 0)
+		elog(ERROR, "reading block %u of a temporary table has changed more than hints",
+			 BufferGetBlockNumber(buffer));
 
 	desc = GetLocalBufferDescriptor(-buffer - 1);
 	state = LocalBufferStateRead(desc);
-	state &= ~((BufferState) (BM_DIRTY | BM_JUST_DIRTIED));
+	state &= ~DIRTY_FLAGS;
 	LocalBufferStateWrite(desc, state);
 
 	/* MarkLocalBufferDirty() of localbuf.c counted it for EXPLAIN (BUFFERS) */
@@ -110,14 +127,14 @@ collect_visible_tuples(HeapScanDesc scan)
 	Page		page = BufferGetPage(buffer);
 	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
 	bool		all_visible;
-	bool		droppable;
+	PageBefore	before;
 	int			ntuples = 0;
 
 	if ((scan->rs_base.rs_flags & SO_ALLOW_PAGEMODE) == 0)
 		elog(ERROR, "read-only scan of temporary table \"%s\" must be in page-at-a-time mode",
 			 RelationGetRelationName(rel));
 
-	droppable = hints_may_be_dropped(buffer);
+	before = look_before_read(buffer);
 	all_visible = PageIsAllVisible(page) && !snapshot->takenDuringRecovery;
 
 	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
@@ -141,7 +158,7 @@ collect_visible_tuples(HeapScanDesc scan)
 	}
 	scan->rs_ntuples = ntuples;
 
-	drop_hints(buffer, droppable);
+	drop_hints(buffer, &before);
 }
 
 #ifndef HEAP_SCANS_STREAM
@@ -430,11 +447,11 @@ readonly_sample_next_tuple(TableScanDesc sscan, SampleScanState *scanstate,
 						   TupleTableSlot *slot)
 {
 	Buffer		buffer = ((HeapScanDesc) sscan)->rs_cbuf;
-	bool		droppable = hints_may_be_dropped(buffer);
+	PageBefore	before = look_before_read(buffer);
 	bool		found;
 
 	found = heap->scan_sample_next_tuple(sscan, scanstate, slot);
-	drop_hints(buffer, droppable);
+	drop_hints(buffer, &before);
 	return found;
 }
 
@@ -457,7 +474,7 @@ bitmap_next_block(HeapScanDesc scan, bool *recheck,
 	Snapshot	snapshot = scan->rs_base.rs_snapshot;
 	void	   *per_buffer_data;
 	TBMIterateResult *result;
-	bool		droppable;
+	PageBefore	before;
 	int			ntuples = 0;
 
 	scan->rs_cindex = 0;
@@ -472,7 +489,7 @@ bitmap_next_block(HeapScanDesc scan, bool *recheck,
 	result = per_buffer_data;
 	scan->rs_cblock = result->blockno;
 	*recheck = result->recheck;
-	droppable = hints_may_be_dropped(scan->rs_cbuf);
+	before = look_before_read(scan->rs_cbuf);
 
 	if (result->lossy)
 	{
@@ -502,7 +519,7 @@ bitmap_next_block(HeapScanDesc scan, bool *recheck,
 	}
 	scan->rs_ntuples = ntuples;
 	(*exact_pages)++;
-	drop_hints(scan->rs_cbuf, droppable);
+	drop_hints(scan->rs_cbuf, &before);
 	return true;
 }
 
@@ -542,7 +559,7 @@ readonly_bitmap_next_block(TableScanDesc sscan, TBMIterateResult *tbmres)
 {
 	HeapScanDesc scan = (HeapScanDesc) sscan;
 	Buffer		buffer;
-	bool		droppable;
+	PageBefore	before;
 	bool		found;
 
 	/* reads no page: heapam_scan_bitmap_next_block() of heapam_handler.c */
@@ -559,10 +576,10 @@ readonly_bitmap_next_block(TableScanDesc sscan, TBMIterateResult *tbmres)
 	scan->rs_cbuf = ReleaseAndReadBuffer(scan->rs_cbuf, sscan->rs_rd,
 										 tbmres->blockno);
 	buffer = scan->rs_cbuf;
-	droppable = hints_may_be_dropped(buffer);
+	before = look_before_read(buffer);
 	IncrBufferRefCount(buffer);
 	found = heap->scan_bitmap_next_block(sscan, tbmres);
-	drop_hints(buffer, droppable);
+	drop_hints(buffer, &before);
 	ReleaseBuffer(buffer);
 	return found;
 }
@@ -588,20 +605,18 @@ readonly_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid,
 						   bool *call_again, bool *all_dead)
 {
 	IndexFetchHeapData *hscan = (IndexFetchHeapData *) scan;
-	bool		droppable;
+	PageBefore	before;
 	bool		found;
 
 	if (!IsInParallelMode())
 		return heap->index_fetch_tuple(scan, tid, snapshot, slot, call_again,
 									   all_dead);
 
-	if (!*call_again)
-		hscan->xs_cbuf = ReleaseAndReadBuffer(hscan->xs_cbuf, scan->rel,
-											  ItemPointerGetBlockNumber(tid));
-	droppable = hints_may_be_dropped(hscan->xs_cbuf);
+	pin_page_of_fetch(hscan, ItemPointerGetBlockNumber(tid), *call_again);
+	before = look_before_read(hscan->xs_cbuf);
 	found = heap->index_fetch_tuple(scan, tid, snapshot, slot, call_again,
 									all_dead);
-	drop_hints(hscan->xs_cbuf, droppable);
+	drop_hints(hscan->xs_cbuf, &before);
 	if (all_dead)
 		*all_dead = false;
 	return found;
@@ -613,16 +628,16 @@ readonly_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 						   TupleTableSlot *slot)
 {
 	Buffer		buffer;
-	bool		droppable;
+	PageBefore	before;
 	bool		found;
 
 	if (!IsInParallelMode())
 		return heap->tuple_fetch_row_version(rel, tid, snapshot, slot);
 
 	buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(tid));
-	droppable = hints_may_be_dropped(buffer);
+	before = look_before_read(buffer);
 	found = heap->tuple_fetch_row_version(rel, tid, snapshot, slot);
-	drop_hints(buffer, droppable);
+	drop_hints(buffer, &before);
 	ReleaseBuffer(buffer);
 	return found;
 }
@@ -654,7 +669,8 @@ refuse_write(Relation rel)
 
 static void
 readonly_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid,
-					  int options, struct BulkInsertStateData *bistate)
+					  InsertOptions options,
+					  struct BulkInsertStateData *bistate)
 {
 	refuse_write(rel);
 	heap->tuple_insert(rel, slot, cid, options, bistate);
@@ -662,7 +678,7 @@ readonly_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid,
 
 static void
 readonly_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
-					  CommandId cid, int options,
+					  CommandId cid, InsertOptions options,
 					  struct BulkInsertStateData *bistate)
 {
 	refuse_write(rel);

@@ -38,7 +38,9 @@ TP_MODULE_MAGIC;
 
 static planner_hook_type prev_planner = NULL;
 static set_rel_pathlist_hook_type prev_set_rel_pathlist = NULL;
-#ifdef PLANNER_HAS_RELATION_INFO_HOOK
+#ifdef PLANNER_HAS_SETUP_HOOK
+static planner_setup_hook_type prev_planner_setup = NULL;
+#else
 static get_relation_info_hook_type prev_get_relation_info = NULL;
 #endif
 static join_search_hook_type prev_join_search = NULL;
@@ -264,7 +266,15 @@ temp_parallel_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
 		prev_set_rel_pathlist(root, rel, rti, rte);
 }
 
-#ifdef PLANNER_HAS_RELATION_INFO_HOOK
+#ifdef PLANNER_HAS_SETUP_HOOK
+static void
+temp_parallel_planner_setup(PLANNER_SETUP_HOOK_ARGS)
+{
+	tp_allow_parallel_insert(glob, parse);
+	if (prev_planner_setup)
+		prev_planner_setup(PLANNER_SETUP_HOOK_PASS);
+}
+#else
 static void
 temp_parallel_get_relation_info(PlannerInfo *root, Oid relid, bool inhparent,
 								RelOptInfo *rel)
@@ -560,7 +570,10 @@ _PG_init(void)
 	planner_hook = temp_parallel_planner;
 	prev_set_rel_pathlist = set_rel_pathlist_hook;
 	set_rel_pathlist_hook = temp_parallel_set_rel_pathlist;
-#ifdef PLANNER_HAS_RELATION_INFO_HOOK
+#ifdef PLANNER_HAS_SETUP_HOOK
+	prev_planner_setup = planner_setup_hook;
+	planner_setup_hook = temp_parallel_planner_setup;
+#else
 	prev_get_relation_info = get_relation_info_hook;
 	get_relation_info_hook = temp_parallel_get_relation_info;
 #endif

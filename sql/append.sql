@@ -3,6 +3,7 @@
 --
 LOAD 'temp_parallel';
 \i sql/include/shapes.sql
+\i sql/include/explain.sql
 
 SET temp_buffers = '2MB';
 
@@ -40,7 +41,7 @@ ANALYZE pt;
 -- Gather)
 :check ('SELECT id, v FROM pt WHERE id BETWEEN 900 AND 1100', 'Parallel Append');
 :check ('SELECT id, v FROM pt2 WHERE g = 1 AND v % 2 = 0', 'Parallel Seq Scan on pt2a');
-EXPLAIN (COSTS OFF) SELECT * FROM pt2 WHERE g = 1 AND g = 2;
+SELECT pg_temp.explain('SELECT * FROM pt2 WHERE g = 1 AND g = 2');
 EXPLAIN (COSTS OFF, VERBOSE) SELECT count(*) FROM pt;
 -- a partitioned child as the table of the query; a leaf
 :check ('SELECT id, v FROM pt2', 'Parallel Append');

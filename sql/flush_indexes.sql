@@ -17,7 +17,7 @@ CREATE INDEX indexed_k ON indexed (k);
 CREATE INDEX indexed_hash ON indexed USING hash (k);
 INSERT INTO indexed SELECT g, g % 1000, repeat('x', 100) FROM generate_series(1, 10000) g;
 ANALYZE indexed;
-CREATE VIEW dirty_relations AS
+CREATE TEMP VIEW dirty_relations AS
 	SELECT relation FROM pg_local_buffers_relations()
 	 WHERE "table" = 'indexed'::regclass GROUP BY relation HAVING sum(dirty) > 0 ORDER BY relation::text;
 -- Is Gather charged for what its flush node is going to write?

@@ -5,6 +5,7 @@
 --
 CREATE EXTENSION temp_parallel;
 \i sql/include/cheap_workers.sql
+\i sql/include/explain.sql
 -- Rows are expensive to pass on, so that one Gather at the top is best.
 SET parallel_tuple_cost = 5;
 SET enable_mergejoin = off;
@@ -193,7 +194,7 @@ SET enable_hashjoin = on;
 CREATE TEMP TABLE s WITH (parallel_workers = 0) AS TABLE t;
 ANALYZE s;
 \set once 'SELECT count(*) FROM (SELECT id FROM t UNION ALL SELECT s.id FROM s JOIN (SELECT id, max(v) AS m FROM s GROUP BY id) a USING (id)) q'
-EXPLAIN (COSTS OFF) :once;
+SELECT pg_temp.explain(:'once');
 SELECT longer(:'once');
 
 -- A statement that is executed for a limited number of rows launches no workers, so

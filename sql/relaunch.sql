@@ -3,6 +3,7 @@
 --
 LOAD 'temp_parallel';
 \i sql/include/cheap_workers.sql
+\i sql/include/explain.sql
 SET parallel_leader_participation = off;
 
 CREATE TEMP TABLE t (id int PRIMARY KEY, k int);
@@ -16,8 +17,9 @@ ANALYZE o;
 -- the second row on, the result would be wrong.
 SET enable_indexscan = off;
 SET enable_bitmapscan = off;
-EXPLAIN (COSTS OFF)
-SELECT o.id, (SELECT id FROM t WHERE k = 3 ORDER BY id LIMIT 1 OFFSET o.id) FROM o ORDER BY 1;
+SELECT pg_temp.explain($$
+SELECT o.id, (SELECT id FROM t WHERE k = 3 ORDER BY id LIMIT 1 OFFSET o.id) FROM o ORDER BY 1
+$$);
 SELECT o.id, (SELECT id FROM t WHERE k = 3 ORDER BY id LIMIT 1 OFFSET o.id) FROM o ORDER BY 1;
 
 -- A LIMIT that grows, shrinks, and is NULL.

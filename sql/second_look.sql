@@ -39,9 +39,9 @@ EXECUTE q(5);
 
 -- With every page dirty, the plan with its flush would cost more than the
 -- leader alone. So the leader runs it alone, writes nothing, and the result is
--- the same.
+-- the same. (From 19 on, its reads may make a page of the visibility map dirty.)
 UPDATE t SET id = id;
-SELECT workers_launched, skipped, dirty_before > 0 AS dirty, dirty_before = dirty_after AS nothing_written
+SELECT workers_launched, skipped, dirty_before > 0 AS dirty, dirty_before <= dirty_after AS nothing_written
   FROM run_q();
 EXECUTE q(5);
 

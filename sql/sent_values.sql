@@ -152,25 +152,33 @@ EXECUTE permanent_by_execute(txt_of(2));
 RESET plan_cache_mode;
 
 -- A value that the leader puts into the shared hash table of a parallel hash
--- join, which workers read: it must not be a pointer, either.
+-- join, which workers read: it must not be a pointer, either. The values
+-- are short, as each row of the hash table has one, and TOASTed because of another
+-- column.
+CREATE TEMP TABLE short (id int, txt text, pad text) WITH (parallel_workers = 0, toast_tuple_target = 128);
+ALTER TABLE short ALTER txt SET STORAGE external, ALTER pad SET STORAGE external;
+INSERT INTO short SELECT n, repeat('s' || n, 100), repeat('p', 3000) FROM generate_series(2, 4) n;
+CREATE FUNCTION short_of(int) RETURNS text LANGUAGE sql STABLE AS 'SELECT txt FROM short WHERE id = $1';
+SELECT reltoastrelid::regclass AS toast FROM pg_class WHERE oid = 'short'::regclass \gset
+SELECT count(DISTINCT chunk_id) AS toasted FROM :toast;
 SET parallel_leader_participation = on;
 SET enable_mergejoin = off;
 SET enable_nestloop = off;
 SET plan_cache_mode = force_generic_plan;
 PREPARE by_hash(text) AS SELECT count(h.v), sum(length(h.v || f.id))
 	FROM many f LEFT JOIN (SELECT id, $1 AS v FROM many) h USING (id);
-EXPLAIN (COSTS OFF) EXECUTE by_hash(txt_of(2));
-EXECUTE by_hash(txt_of(2));
+EXPLAIN (COSTS OFF) EXECUTE by_hash(short_of(2));
+EXECUTE by_hash(short_of(2));
 CREATE FUNCTION by_hash() RETURNS TABLE (n bigint, length bigint) LANGUAGE plpgsql AS $$
 DECLARE
-	v text := txt_of(3);
+	v text := short_of(3);
 BEGIN
 	RETURN QUERY SELECT count(h.v), sum(length(h.v || f.id))
 		FROM many f LEFT JOIN (SELECT id, v FROM many) h USING (id);
 END $$;
 SELECT * FROM by_hash();
 SELECT * FROM sent('SELECT sum(length(h.v || f.id))
-	FROM many f LEFT JOIN (SELECT id, (SELECT txt FROM cfg WHERE cfg.id = 4) AS v FROM many) h USING (id)');
+	FROM many f LEFT JOIN (SELECT id, (SELECT txt FROM short WHERE short.id = 4) AS v FROM many) h USING (id)');
 RESET enable_mergejoin;
 RESET enable_nestloop;
 RESET plan_cache_mode;
@@ -260,7 +268,7 @@ EXCEPTION WHEN division_by_zero THEN RAISE NOTICE 'caught'; END $$;
 SELECT * FROM sent('SELECT count(*) FROM @ WHERE (SELECT txt FROM cfg WHERE cfg.id = 2) LIKE ''n2n2%'' AND k = 3');
 
 DROP FUNCTION by_gone, by_hash, by_cursor, by_trigger, by_inlined, by_sql, tell, by_plpgsql, in_facts, in_permanent_facts,
-	gathers, sent, txt_of;
-DROP TABLE cfg, facts, many, permanent_facts;
+	gathers, sent, txt_of, short_of;
+DROP TABLE cfg, short, facts, many, permanent_facts;
 DROP DOMAIN wide_text;
 DROP EXTENSION temp_parallel;

@@ -71,7 +71,9 @@ DROP TABLE statements_ctas;
 EXPLAIN (COSTS OFF) CREATE TABLE statements_ctas AS SELECT id, v FROM t;
 
 -- as in core, a materialized view cannot use a temporary table
+\set VERBOSITY sqlstate
 CREATE MATERIALIZED VIEW statements_mv AS SELECT * FROM t;
+\set VERBOSITY default
 
 -- COPY of a query
 COPY (SELECT g, count(*), sum(v) FROM t GROUP BY g ORDER BY g) TO STDOUT;

@@ -51,6 +51,9 @@ SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SELECT * FROM pg_temp.nodes('SELECT count(*) FROM h WHERE id > 0');
 SELECT count(*) FROM h WHERE id > 0;
+-- from 19 on, a page of the table
+SELECT * FROM pg_temp.nodes('SELECT count(*), sum(k) FROM h WHERE id > 0');
+SELECT count(*), sum(k) FROM h WHERE id > 0;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 
@@ -80,6 +83,43 @@ RESET enable_nestloop;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 RESET enable_sort;
+
+-- A semi join leaves the inner side in the middle. Each row of o is found in another
+-- partition, whose scan then keeps its pages until it is executed again.
+CREATE TEMP TABLE p (part int, k int) PARTITION BY LIST (part);
+DO $$ BEGIN
+	FOR n IN 1..150 LOOP
+		EXECUTE format('CREATE TEMP TABLE p%s PARTITION OF p FOR VALUES IN (%s)', n, n);
+	END LOOP;
+END $$;
+INSERT INTO p SELECT n, n FROM generate_series(1, 150) n, generate_series(1, 2);
+INSERT INTO p SELECT n, -x FROM generate_series(1, 150) n, generate_series(1, 300) x;
+CREATE INDEX ON p USING hash (k);
+ANALYZE p;
+CREATE TEMP TABLE o AS SELECT n % 150 + 1 AS k, n AS ord, repeat('x', 1000) AS pad FROM generate_series(1, 400) n;
+CREATE INDEX ON o (ord);
+ANALYZE o;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_memoize = off;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_sort = off;
+SET enable_hashagg = off;
+SET enable_material = off;
+SET enable_parallel_append = off;
+\set semi_join 'SELECT count(*) FROM o WHERE ord > 0 AND ord + 0 = ord AND EXISTS (SELECT FROM p WHERE p.k = o.k)'
+SELECT * FROM pg_temp.nodes(:'semi_join');
+:semi_join;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_memoize;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+RESET enable_sort;
+RESET enable_hashagg;
+RESET enable_material;
+RESET enable_parallel_append;
 
 -- A GIN index scan keeps a page pinned for each key that has many rows.
 CREATE TEMP TABLE g AS SELECT n AS id, ARRAY(SELECT (n * 7 + i * 3) % 200 FROM generate_series(1, 50) i) AS a FROM generate_series(1, 16000) n;
@@ -143,4 +183,4 @@ SET max_parallel_workers_per_gather = 2;
 SELECT count(*) FROM t;
 
 DROP FUNCTION sets_the_same, sets_another;
-DROP TABLE h, i, t, g, lookups;
+DROP TABLE h, i, p, o, t, g, lookups;

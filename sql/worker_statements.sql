@@ -31,10 +31,41 @@ CREATE TEMP SEQUENCE s;
 CREATE FUNCTION reads_sequence(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
 $$ BEGIN RETURN (SELECT last_value FROM s); END $$;
 SELECT count(*) FROM t WHERE reads_sequence(id) = 1;
+-- The functions that show a sequence's state return NULL for another session's.
+CREATE FUNCTION shows_sequence(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
+$$ BEGIN RETURN coalesce(pg_sequence_last_value('s'), 0); END $$;
+SELECT nextval('s');
+SELECT count(*) FROM t WHERE shows_sequence(id) >= 0;
+SELECT nextval('s');
+-- Its size is right.
+CREATE FUNCTION shows_size(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
+$$ BEGIN RETURN pg_relation_size('s') / current_setting('block_size')::int; END $$;
+SELECT count(*), sum(shows_size(id)) FROM t;
 CREATE TEMP VIEW v AS SELECT id FROM other;
 CREATE FUNCTION reads_view(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
 $$ BEGIN RETURN (SELECT count(*) FROM v WHERE id = i); END $$;
 SELECT count(*) FROM t WHERE reads_view(id) = 1;
+
+-- A temporary table that inherits from a permanent one, which is all that the
+-- function names. The planner silently leaves out those of other sessions.
+CREATE TABLE parent (id int);
+CREATE FUNCTION reads_parent(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
+$$ BEGIN RETURN (SELECT count(*) FROM parent WHERE id = i); END $$;
+CREATE FUNCTION reads_parent_sql(i int) RETURNS bigint LANGUAGE sql PARALLEL SAFE SET work_mem = '4MB' AS
+$$ SELECT count(*) FROM (SELECT id FROM parent UNION ALL SELECT 0) x WHERE id = i $$;
+SELECT count(*) FROM t WHERE reads_parent(id) = 0;
+CREATE TABLE middle () INHERITS (parent);
+CREATE TEMP TABLE child () INHERITS (middle);
+INSERT INTO child SELECT * FROM t;
+SELECT count(*) FROM t WHERE reads_parent(id) = 0;
+SELECT count(*) FROM t WHERE reads_parent_sql(id) = 0;
+CREATE OR REPLACE FUNCTION reads_parent(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
+$$ BEGIN RETURN (SELECT count(*) FROM ONLY parent WHERE id = i); END $$;
+SELECT count(*) FROM t WHERE reads_parent(id) = 0;
+DROP TABLE child, middle;
+SELECT count(*) FROM t WHERE reads_parent_sql(id) = 0;
+DROP FUNCTION reads_parent, reads_parent_sql;
+DROP TABLE parent;
 
 -- COPY of a table, which does not go through the planner; and of a query.
 CREATE FUNCTION copies(i int, what text) RETURNS bool LANGUAGE plpgsql PARALLEL SAFE AS
@@ -77,7 +108,8 @@ RESET max_parallel_workers_per_gather;
 -- The session can use the table.
 SELECT count(*), sum(id) FROM t;
 
-DROP FUNCTION copies, explains, fetches, reads_other, reads_t, reads_sequence, reads_view, reads_catalog;
+DROP FUNCTION copies, explains, fetches, reads_other, reads_t, reads_sequence, shows_sequence,
+	shows_size, reads_view, reads_catalog;
 DROP TABLE permanent, t;
 DROP TABLE other CASCADE;
 DROP SEQUENCE s;

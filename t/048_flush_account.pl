@@ -5,7 +5,8 @@
 # them by an adversary that changes a table as soon as it has been flushed.
 #
 # PROMISE_SEED, PROMISE_FIRST and PROMISE_SEQUENCES in the environment are the seed,
-# the number of the first random sequence and how many there are. A failure prints
+# the number of the first random sequence and how many there are, PROMISE_SECONDS how
+# long they may take, if their number is not given. A failure prints
 # the sequence and its number, for PROMISE_FIRST, with the costs of each query by the
 # tables that workers can read.
 
@@ -40,7 +41,7 @@ my $status = run_log(
 		'--seed', $ENV{PROMISE_SEED} || 1,
 		'--first', $ENV{PROMISE_FIRST} || 1,
 		'--sequences', $ENV{PROMISE_SEQUENCES} || 200,
-		'--seconds', $ENV{PROMISE_SEQUENCES} ? 1e6 : 45
+		'--seconds', $ENV{PROMISE_SEQUENCES} ? 1e6 : $ENV{PROMISE_SECONDS} || 45
 	],
 	'>', \$stdout, '2>', \$stderr);
 

@@ -23,15 +23,18 @@ is($node->safe_psql('postgres', 'SET temp_parallel.processors = 77; SELECT proce
 	77, 'as many as are set');
 $node->stop;
 
+# A file and not a pipe, which would break if the command cannot be started.
+my $query = PostgreSQL::Test::Utils::tempdir() . '/query';
+append_to_file($query, "SELECT 'found ' || processors FROM temp_parallel_stats()\n");
+
 # The number that a single-user session finds if it is started by command @how.
 sub found
 {
 	my (@how) = @_;
-	my $query = "SELECT 'found ' || processors FROM temp_parallel_stats()\n";
 	my ($out, $err);
 
 	IPC::Run::run([ @how, 'postgres', '--single', '-D', $node->data_dir, 'postgres' ],
-		'<', \$query, '>', \$out, '2>', \$err);
+		'<', $query, '>', \$out, '2>', \$err);
 	return $out =~ /"found (\d+)"/ ? $1 : "$out$err";
 }
 

@@ -135,7 +135,9 @@ def main():
     options = arguments()
     options.errors = subprocess.DEVNULL
     prepare(options)
-    print(f"seed {options.seed}, PostgreSQL {options.version}", flush=True)
+    missing = sorted(set(calls.EXTENSIONS) - options.contrib)
+    print(f"seed {options.seed}, PostgreSQL {options.version}"
+          + (f", without {', '.join(missing)}" if missing else ""), flush=True)
     counts, log = episode.Counts(), Log(options.log)
     started = shown = time.monotonic()
     failures, number = 0, (options.episode or options.first) - 1

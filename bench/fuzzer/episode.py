@@ -722,6 +722,11 @@ class Episode:
             self.must("DROP TABLE evictor")
         elif rng.random() < 0.7:
             self.must("SELECT public.pg_evict_local_buffers()")
+        maps = []
+        if "pg_visibility" in self.options.contrib:
+            maps = [(name, self.must("SELECT count(*) FROM pg_visibility('" + name + "')"
+                                     " WHERE all_visible AND NOT pd_all_visible"))
+                    for table in self.tables for name in table.members]
         digests = []
         for table in self.tables + self.sources + ([self.many] if self.many else []):
             columns = ", ".join(c.name for c in table.columns)
@@ -729,6 +734,10 @@ class Episode:
                       f" (SELECT {columns} FROM %s) q")
             digests.append((table, self.must(digest % table.name), self.must(digest % table.control)))
         self.sync()
+        for name, wrong in maps:
+            if wrong.rows != ["0"]:
+                raise Failure(f"pages of {name} that only the visibility map says are all-visible: {wrong.rows}",
+                              self.session.script, [])
         for table, here, copy_ in digests:
             self.counts.checks += 1
             if here.rows != copy_.rows:

@@ -4,6 +4,7 @@ No volatile functions, no sums whose rounding depends on the order, LIMIT only w
 total order. Every column of an answer has a name (x1, x2, ...).
 """
 
+import random
 from dataclasses import dataclass, field
 
 from .schema import NUMBERS, SORTABLE
@@ -566,6 +567,17 @@ class Generator:
                                                        "enable_incremental_sort", "enable_hashagg")}
             query.settings["temp_parallel.worker_temp_buffers"] = "100"
             query.settings.update(enable_mergejoin="on", enable_indexscan="on", enable_indexonlyscan="on")
+        # Scans that are left in the middle: each outer row is found in another partition. Not
+        # drawn from rng, so that a seed draws the same episode as before.
+        if random.Random(query.sql).random() < 0.3:
+            query.ordered = False
+            query.sql = (f"SELECT count(*) AS x1 FROM {sql} WHERE {a}.id + 0 = {a}.id AND"
+                         f" EXISTS (SELECT 1 FROM {m} b WHERE b.id = {a}.id)")
+            query.settings = {name: "off" for name in (
+                "enable_hashjoin", "enable_mergejoin", "enable_memoize", "enable_material", "enable_seqscan",
+                "enable_bitmapscan", "enable_sort", "enable_hashagg", "enable_partition_pruning")}
+            query.settings["temp_parallel.worker_temp_buffers"] = "100"
+            query.settings.update(enable_nestloop="on", enable_indexscan="on", enable_indexonlyscan="on")
         return query
 
     KINDS = [("setting", 3), ("bounds", 2.5), ("rows", 14), ("aggregates", 16), ("grouped", 12), ("distinct", 5), ("top", 10),

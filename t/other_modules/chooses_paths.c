@@ -5,7 +5,7 @@
  *	  wrapper.
  *
  * For t/047_other_modules.pl.  chooses_paths.relation names the relation: a
- * table without its children, or the alias of a subquery.  chooses_paths.keep
+ * table without its children, or "subquery" for every subquery.  chooses_paths.keep
  * says which paths are kept: 'sequential', 'index', or 'whole', which are
  * those that are not partial.
  *
@@ -44,12 +44,13 @@ static void
 choose_paths(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 {
 	const char *name = rte->rtekind == RTE_RELATION ?
-		get_rel_name(rte->relid) : rte->eref->aliasname;
+		get_rel_name(rte->relid) :
+		rte->rtekind == RTE_SUBQUERY ? "subquery" : NULL;
 
 	if (prev_set_rel_pathlist)
 		prev_set_rel_pathlist(root, rel, rti, rte);
 
-	if (rte->inh || strcmp(name, relation) != 0)
+	if (rte->inh || name == NULL || strcmp(name, relation) != 0)
 		return;
 	rel->partial_pathlist = NIL;
 	if (strcmp(keep, "whole") == 0)

@@ -21,6 +21,8 @@
 #include "optimizer/planner.h"
 #include "utils/guc.h"
 
+#include "temp_parallel_compat.h"
+
 #define UNKNOWN 10000			/* added to the tag */
 
 /* The first Gather or Gather Merge on the way down the outer children. */

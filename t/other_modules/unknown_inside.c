@@ -17,12 +17,10 @@ static planner_hook_type prev_planner = NULL;
 static ExecutorStart_hook_type prev_ExecutorStart = NULL;
 
 static PlannedStmt *
-inside_planner(Query *parse, const char *query_string, int cursorOptions,
-			   ParamListInfo boundParams)
+inside_planner(PLANNER_HOOK_ARGS)
 {
-	PlannedStmt *stmt = prev_planner ?
-		prev_planner(parse, query_string, cursorOptions, boundParams) :
-		standard_planner(parse, query_string, cursorOptions, boundParams);
+	PlannedStmt *stmt = prev_planner ? prev_planner(PLANNER_HOOK_PASS) :
+		standard_planner(PLANNER_HOOK_PASS);
 	Plan	   *gather = left_gather(stmt->planTree);
 
 	if (gather != NULL && strcmp(node, "below") == 0)

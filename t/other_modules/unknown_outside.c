@@ -18,11 +18,9 @@ static ExecutorStart_hook_type prev_ExecutorStart = NULL;
 
 /* Undo what unknown_inside did before the plan is used. */
 static PlannedStmt *
-outside_planner(Query *parse, const char *query_string, int cursorOptions,
-				ParamListInfo boundParams)
+outside_planner(PLANNER_HOOK_ARGS)
 {
-	PlannedStmt *stmt = prev_planner(parse, query_string, cursorOptions,
-									 boundParams);
+	PlannedStmt *stmt = prev_planner(PLANNER_HOOK_PASS);
 	Plan	   *gather;
 
 	make_known(stmt->planTree);

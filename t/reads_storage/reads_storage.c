@@ -13,7 +13,6 @@
 #include "access/heapam.h"
 #include "access/relation.h"
 #include "access/table.h"
-#include "access/tableam.h"
 #include "fmgr.h"
 #include "storage/bufmgr.h"
 #include "utils/inval.h"
@@ -51,12 +50,13 @@ Datum
 count_rows(PG_FUNCTION_ARGS)
 {
 	Relation	rel = table_open(PG_GETARG_OID(0), AccessShareLock);
-	TableScanDesc scan = table_beginscan(rel, GetActiveSnapshot(), 0, NULL);
+	TableScanDesc scan = heap_beginscan(rel, GetActiveSnapshot(), 0, NULL, NULL,
+										SO_TYPE_SEQSCAN | SO_ALLOW_PAGEMODE);
 	int			count = 0;
 
 	while (heap_getnext(scan, ForwardScanDirection) != NULL)
 		count++;
-	table_endscan(scan);
+	heap_endscan(scan);
 	table_close(rel, AccessShareLock);
 	PG_RETURN_INT32(count);
 }
