@@ -20,25 +20,9 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "parser/parsetree.h"
 
 #include "exec.h"
 #include "readonly.h"
-
-/* The tables that queryDesc's statement may insert into. */
-static List *
-targets_of_statement(QueryDesc *queryDesc)
-{
-	PlannedStmt *stmt = queryDesc->plannedstmt;
-	List	   *targets = NIL;
-	ListCell   *lc;
-
-	foreach(lc, stmt->resultRelations)
-		targets = list_concat(targets,
-							  tp_insert_targets(rt_fetch(lfirst_int(lc),
-														 stmt->rtable)->relid));
-	return targets;
-}
 
 /*
  * May queryDesc's statement, which needs parallel mode, run in it?  flushed are
@@ -64,7 +48,7 @@ tp_may_write_in_parallel_mode(QueryDesc *queryDesc, List *flushed,
 	if (queryDesc->operation != CMD_INSERT)
 		return false;
 
-	*targets = targets_of_statement(queryDesc);
+	*targets = tp_insert_targets_of_plan(queryDesc->plannedstmt);
 	if (tp_oids_overlap(flushed, *targets))
 		return false;
 	foreach(lc, *targets)

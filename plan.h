@@ -103,6 +103,7 @@ extern List *tp_insert_targets(Oid relid);
 extern InsertRefusal tp_insert_target_refusal(List *targets);
 extern bool tp_is_insert_select(Query *query);
 extern InsertRefusal tp_insert_refusal(Query *query, char *hazard);
+extern List *tp_insert_targets_of_plan(PlannedStmt *stmt);
 extern bool tp_insert_plan_reads_target(PlannedStmt *stmt);
 extern void tp_begin_planning_insert(InsertPlanning *call, char hazard);
 extern void tp_end_planning_insert(InsertPlanning *call);

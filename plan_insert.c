@@ -678,6 +678,16 @@ tp_insert_refusal(Query *query, char *hazard)
 	return refusal;
 }
 
+/* The same as tp_insert_targets() for stmt, the plan of an INSERT. */
+List *
+tp_insert_targets_of_plan(PlannedStmt *stmt)
+{
+	ModifyTable *insert = castNode(ModifyTable, stmt->planTree);
+
+	return tp_insert_targets(rt_fetch(linitial_int(insert->resultRelations),
+									  stmt->rtable)->relid);
+}
+
 /*
  * Does stmt, the plan of an INSERT that needs parallel mode, read the table
  * that it writes?  By a function that was inlined, which tp_insert_refusal()
@@ -686,11 +696,8 @@ tp_insert_refusal(Query *query, char *hazard)
 bool
 tp_insert_plan_reads_target(PlannedStmt *stmt)
 {
-	RangeTblEntry *rte = rt_fetch(linitial_int(stmt->resultRelations),
-								  stmt->rtable);
-
 	return tp_oids_overlap(tp_statement_contents(stmt).temp_tables,
-						   tp_insert_targets(rte->relid));
+						   tp_insert_targets_of_plan(stmt));
 }
 
 /* ----------

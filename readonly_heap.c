@@ -15,10 +15,10 @@
  * Each callback looks at the flag before heap reads the page, and clears it
  * afterwards only if it was clear before.  In between, heap does no more than
  * test the visibility of rows, and a sampling method choose among them: no SQL
- * function runs, and no row is inserted, so only a hint can have set the flag.  This does not rely on
- * parallel mode, in which an INSERT may change its target (exec_insert.c).
- * Therefore a page with a real change stays dirty, whichever relation this
- * routine is attached to.
+ * function runs, and no row is inserted, so only a hint can have set the flag.
+ * This does not rely on parallel mode, in which an INSERT may change its target
+ * (exec_insert.c).  Therefore a page with a real change stays dirty, whichever
+ * relation this routine is attached to.
  *
  * Pruning is not undone but avoided, because every process that reads the page
  * would repeat it.  From 19 on it could not be undone by clearing a flag:
@@ -687,7 +687,7 @@ readonly_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 
 static void
 readonly_tuple_insert_speculative(Relation rel, TupleTableSlot *slot,
-								  CommandId cid, int options,
+								  CommandId cid, InsertOptions options,
 								  struct BulkInsertStateData *bistate,
 								  uint32 token)
 {
