@@ -17,11 +17,12 @@
 
 /*
  * If the SELECT of stmt, an INSERT into a temporary table, cannot be parallel,
- * add the reason to the output of EXPLAIN.  If stmt reads temporary tables without workers only because of the flush,
- * add their names to the output of EXPLAIN; with COSTS also, in planner cost
- * units, what their flush costs now, what their accounts have of it, and what
- * workers would save.  Adds nothing if stmt has no saving, or has dropped one
- * of the tables.  Allocates in the current memory context.
+ * add the reason to the output of EXPLAIN.
+ *
+ * If stmt reads temporary tables without workers only because of the flush, add
+ * their names, unless it has dropped one of them; with COSTS also, in planner
+ * cost units, what their flush costs now, what their accounts have of it, and
+ * what workers would save.  Allocates in the current memory context.
  */
 void
 tp_explain_saving(PlannedStmt *stmt, ExplainState *es)

@@ -51,6 +51,25 @@ SELECT buffers_evicted > 0 AS evicted FROM pg_evict_local_buffers();
 SELECT k, count(*), sum(id), count(DISTINCT v), sum(length(v)) FROM pt GROUP BY k ORDER BY k;
 SELECT count(*) FROM pt1 JOIN pt2 USING (id, v);
 
+-- the target's pages are on both sides of a segment border (at 1 GB by default); the
+-- rest of the first segment is a hole that takes no space
+CREATE TEMP TABLE far (id int, v text);
+DO $$
+BEGIN
+	EXECUTE format('COPY (SELECT 1 WHERE false) TO PROGRAM %L',
+				   format('truncate -s %s %L', pg_size_bytes(current_setting('segment_size')),
+						  current_setting('data_directory') || '/' || pg_relation_filepath('far')));
+END $$;
+SELECT pg_size_bytes(current_setting('segment_size')) / current_setting('block_size')::int - 1 AS last \gset
+SELECT format('(%s,0)', :last) AS last_tid \gset
+EXPLAIN (COSTS OFF) INSERT INTO far SELECT id, v FROM source;
+INSERT INTO far SELECT id, v FROM source;
+SELECT buffers_evicted > 0 AS evicted FROM pg_evict_local_buffers();
+SELECT count(*) FILTER (WHERE page = :last) > 0 AS in_the_first, count(*) FILTER (WHERE page > :last) > 0 AS in_the_second,
+	   count(*), sum(id), sum(length(v))
+FROM (SELECT (ctid::text::point)[0] AS page, * FROM far WHERE ctid >= :'last_tid') far;
+DROP TABLE far;
+
 -- the same statements, off and on
 TRUNCATE target, pt2;
 SELECT * FROM pg_temp.inserts('INSERT INTO target SELECT * FROM source', 'SELECT id, md5(v), md5(w) FROM target');
