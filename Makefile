@@ -1,6 +1,12 @@
 # temp_parallel is built with PGXS, which needs the server's headers (on Debian,
 # the package postgresql-server-dev-NN). For a server other than the first one in
 # PATH: make PG_CONFIG=/path/to/pg_config
+#
+# It can be built in another directory (make -f /path/to/Makefile), and tested before it
+# is installed (make installcheck DESTDIR=...); doc/packaging.md has both.
+
+# The directory of this file, which is not the current one if another is built in.
+top := $(patsubst %/,%,$(realpath $(dir $(firstword $(MAKEFILE_LIST)))))
 
 MODULE_big = temp_parallel
 OBJS = \
@@ -61,23 +67,26 @@ PGFILEDESC = "temp_parallel - parallel query over temporary tables"
 # Every sql/NAME.sql is a regression test; sorted, so that their order does not
 # depend on the file system. The test database has the C locale, so that sort
 # order is the same on every server.
-REGRESS = $(sort $(patsubst sql/%.sql,%,$(wildcard sql/*.sql)))
+REGRESS = $(sort $(patsubst $(top)/sql/%.sql,%,$(wildcard $(top)/sql/*.sql)))
 REGRESS_OPTS = --no-locale --encoding=UTF8
 
 # Every specs/NAME.spec is a test with more than one session.
-ISOLATION = $(sort $(patsubst specs/%.spec,%,$(wildcard specs/*.spec)))
+ISOLATION = $(sort $(patsubst $(top)/specs/%.spec,%,$(wildcard $(top)/specs/*.spec)))
 ISOLATION_OPTS = --no-locale --encoding=UTF8 --load-extension=temp_parallel
 
 # t/*.pl start their own servers, for what needs a restart or a crash.
 TAP_TESTS = 1
 
-# The TAP tests that packagers run. Two are left to script/test: the TPC-H test
-# needs a data generator from the network, and the test of torn pages builds the
-# module twice more.
-PROVE_TESTS ?= $(filter-out t/030_tpch.pl t/045_torn_pages.pl,$(wildcard t/*.pl))
+# The TAP tests that users and packagers run, so that installcheck takes less than five
+# minutes: all that depend on the server, the compiler or the system. What looks for
+# rare errors at random, or needs Python and a network, is left to script/test; all
+# tests: make installcheck PROVE_TESTS='t/*.pl'
+PROVE_TESTS ?= $(filter-out $(DEVELOPER_TESTS),$(sort $(patsubst $(top)/%,%,$(wildcard $(top)/t/*.pl))))
+DEVELOPER_TESTS = $(addprefix t/,030_tpch.pl 040_fuzz.pl 042_core_oracle.pl \
+	045_torn_pages.pl 048_flush_account.pl 050_killed.pl 051_canceled.pl)
 
 # The release, of which META.json has the number.
-DISTVERSION := $(shell sed -n 's/^   "version": "\(.*\)",$$/\1/p' $(dir $(firstword $(MAKEFILE_LIST)))META.json)
+DISTVERSION := $(shell sed -n 's/^   "version": "\(.*\)",$$/\1/p' $(top)/META.json)
 PG_CPPFLAGS += -DTP_VERSION='"$(DISTVERSION)"'
 
 # make WERROR=1 is for developers and CI: a new compiler's warnings must not keep
@@ -97,8 +106,52 @@ include $(PGXS)
 # The time that each TAP test takes; pg_regress prints its tests' times by itself.
 PROVE_FLAGS = --timer
 
+# psql includes files by names relative to the directory in which it is started.
+ifneq ($(top),$(CURDIR))
+installcheck: $(CURDIR)/sql
+$(CURDIR)/sql:
+	ln -s $(top)/sql $@
+EXTRA_CLEAN += $(CURDIR)/sql
+endif
+
+# Before installation, the servers that the TAP tests start find the extension below
+# DESTDIR. The server of the regression tests needs the same settings: make destdir.conf
+EXTRA_CLEAN += destdir.conf
+ifneq ($(DESTDIR),)
+installcheck: destdir.conf
+installcheck: export TEMP_CONFIG = $(CURDIR)/destdir.conf
+endif
+.PHONY: destdir.conf
+destdir.conf:
+	@if grep -qs extension_control_path $(datadir)/postgresql.conf.sample; then \
+		echo "extension_control_path = '$(abspath $(DESTDIR))$(datadir):\$$system'"; \
+	elif grep -qs extension_destdir $(datadir)/postgresql.conf.sample; then \
+		echo "extension_destdir = '$(abspath $(DESTDIR))'"; \
+	else \
+		echo "this server finds extensions only where they are installed: make install first" >&2; \
+		exit 1; \
+	fi >$@
+	@echo "dynamic_library_path = '$(abspath $(DESTDIR))$(pkglibdir):\$$libdir'" >>$@
+
+# Tests that are not run are named, with the reason: all TAP tests, and regression tests
+# that need a module of contrib. (A TAP test names what it skips itself.)
+no_tap = $(if $(filter yes,$(enable_tap_tests)),$(shell \
+	if [ "$$(id -u)" = 0 ]; then echo "root cannot start their servers; run them as another user"; \
+	elif ! perl -e 1; then echo "perl is not installed"; \
+	elif ! perl -MIPC::Run -e 1 2>/dev/null; then echo "perl has no IPC::Run (Debian: libipc-run-perl)"; \
+	elif ! command -v $(PROVE) >/dev/null; then echo "there is no program $(PROVE)"; \
+	fi),the server was built without --enable-tap-tests)
+ifneq ($(filter installcheck,$(MAKECMDGOALS)),)
+ifneq ($(no_tap),)
+prove_installcheck = @echo "skipped: $(words $(PROVE_TESTS)) TAP tests: $(no_tap)"
+endif
+endif
+name_skipped = for t in $(REGRESS); do \
+	sed -n "s/^skipped: /skipped: $$t: /p" results/$$t.out; done
+$(eval pg_isolation_regress_installcheck = @$$(name_skipped); $(value pg_isolation_regress_installcheck))
+
 # The zip for PGXN: what is committed, less what .gitattributes leaves out.
 .PHONY: dist
 dist:
-	git archive --format=zip --prefix=temp_parallel-$(DISTVERSION)/ \
-		--output=temp_parallel-$(DISTVERSION).zip HEAD
+	git -C $(top) archive --format=zip --prefix=temp_parallel-$(DISTVERSION)/ \
+		--output=$(CURDIR)/temp_parallel-$(DISTVERSION).zip HEAD

@@ -424,10 +424,14 @@ ALTER EXTENSION temp_parallel SET SCHEMA tp_security;
 SELECT count(*) > 0 AS buffers FROM tp_security.pg_local_buffers;
 SELECT tp_security.pg_flush_local_buffers('notes'::regclass) >= 0 AS flushed;
 SELECT * FROM tp_security.everywhere('SELECT count(*) FROM notes');
--- only a superuser can install it
-SELECT superuser, trusted, relocatable FROM pg_available_extension_versions WHERE name = 'temp_parallel';
-
+-- Only a superuser can install it, even if others may create objects in the database.
 DROP EXTENSION temp_parallel;
+BEGIN;
+SELECT format('GRANT CREATE ON DATABASE %I TO regress_tp_bob', current_database()) \gexec
+:as_bob
+SELECT tp_security.refused('CREATE EXTENSION temp_parallel');
+ROLLBACK;
+
 SET client_min_messages = warning;
 DROP TABLE notes, groups, bobs, calls, parent CASCADE;
 DROP SCHEMA regress_tp_hostile, tp_security CASCADE;

@@ -24,8 +24,8 @@ sub build
 	my $output;
 
 	# not with the variables of the make that runs this test
-	local @ENV{qw(MAKEFLAGS MAKEOVERRIDES MFLAGS)};
-	delete @ENV{qw(MAKEFLAGS MAKEOVERRIDES MFLAGS)};
+	local @ENV{qw(MAKEFLAGS MAKEOVERRIDES MFLAGS VPATH DESTDIR)};
+	delete @ENV{qw(MAKEFLAGS MAKEOVERRIDES MFLAGS VPATH DESTDIR)};
 
 	# with their modification times, so that object files among them are used
 	system('cp', '-p', @$files, $dir) == 0 or die "could not copy files";
