@@ -31,11 +31,11 @@ my $other = fault_session($node);
 # The statements; @ stands for the table.
 my %statements = (
 	'sequential scan' =>
-	  'SELECT count(*), sum(v), sum(length(big)) FROM @',
+	  'SELECT count(*), sum(v), sum(hashtext(big)) FROM @',
 	'hash join' =>
 	  'SELECT count(*), sum(a.v) FROM @ a JOIN @ b USING (id)',
 	'index scan' =>
-	  'SELECT count(*), sum(length(big)) FROM @ WHERE k IN (0, 5) AND id > 0',
+	  'SELECT count(*), sum(hashtext(big)) FROM @ WHERE k IN (0, 5) AND id > 0',
 	'sort' =>
 	  'SELECT id, v FROM @ ORDER BY v DESC, id LIMIT 5',
 	'rescans' =>

@@ -27,7 +27,7 @@ my $n = 0;
 sub launched
 {
 	my ($s, $expected, $name) = @_;
-	my $query = 'SELECT count(*), sum(v), sum(length(big)) FROM @;';
+	my $query = 'SELECT count(*), sum(v), sum(hashtext(big)) FROM @;';
 
 	foreach my $leader ('on', 'off')
 	{

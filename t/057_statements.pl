@@ -29,7 +29,7 @@ $node->safe_psql('postgres', q{CREATE TABLESPACE elsewhere LOCATION ''});
 # by its index; change it and its twin. An expected error is preceded by a
 # comment "-- error:", as an unexpected one could occur in both sessions.
 my %abbreviations = (
-	READ => 'SELECT count(*), sum(v), sum(length(big)) FROM t;',
+	READ => 'SELECT count(*), sum(v), sum(hashtext(big)) FROM t;',
 	READ_BY_INDEX => q{SET enable_seqscan = off; SELECT count(*), sum(v) FROM t WHERE id BETWEEN 100 AND 4000; RESET enable_seqscan;},
 	CHANGE => q{SELECT on_both('UPDATE @ SET v = v + 1, big = reverse(big) WHERE id % 7 = 1');});
 
@@ -220,7 +220,7 @@ BEGIN
 		SELECT count(*) AS n, sum(v) AS v INTO n FROM t WHERE k = r.k;
 		RETURN NEXT r || ' ' || n;
 		PERFORM on_both(format('UPDATE @ SET v = v + %s, k = k WHERE k >= %s', r.k, r.k));
-		SELECT count(*) AS n, sum(v) AS v, sum(length(big)) AS l INTO n FROM t;
+		SELECT count(*) AS n, sum(v) AS v, sum(hashtext(big)) AS l INTO n FROM t;
 		RETURN NEXT n::text;
 		RETURN QUERY SELECT 'q' || count(*) FROM t a JOIN t b USING (id) WHERE a.k = r.k;
 	END LOOP;

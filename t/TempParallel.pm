@@ -233,7 +233,7 @@ INSERT INTO t SELECT * FROM p;
 CREATE TEMP TABLE pusher AS SELECT g, repeat('y', 1000) FROM generate_series(1, 8000) g;
 ANALYZE t;
 ANALYZE p;
-SELECT count(*) FROM t WHERE big IS NULL OR length(big) > 0;
+SELECT count(*) FROM t WHERE big IS NULL OR hashtext(big) IS NOT NULL;
 -- a parallel query would not keep the hint bits
 SET temp_parallel.enabled = off;
 SELECT count(*) FROM pusher;
