@@ -12,7 +12,8 @@
 #   copy_tree SRC DST        copy the sources without build products and .git
 #   private_server PGCONFIG  make a copy of that server under $work; see there
 #   make_cluster NAME        start a throw-away cluster on that copy
-#   run LOG COMMAND...       run a step that Ctrl-C or TERM can interrupt
+#   run LOG COMMAND...       run a step that Ctrl-C or TERM can interrupt; if $tell is
+#                            set, "$tell LOG" prints a line about it now and then
 #
 # A script that needs to do more at exit defines on_exit(); it gets the exit
 # status, and runs before servers are stopped and $work is removed.
@@ -30,10 +31,15 @@ supported_versions=(15:bookworm 16:wheel 17:trixie 18:sid 19:experimental)
 work=           # the temporary directory
 keep=           # not empty: keep $work
 child=          # the session that run() waits for
+teller=         # the process that prints what it does
 AS_SERVER=()    # prefix for a command that must not run as root
 debian_keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
-progress() { printf '[%4ds] %s\n' "$SECONDS" "$*"; }
+# On a terminal, a line that tell_now_and_then() has printed is overwritten.
+progress() {
+	[ ! -t 1 ] || printf '\r\033[K'
+	printf '[%4ds] %s\n' "$SECONDS" "$*"
+}
 die() { progress "error: $*" >&2; exit 1; }
 
 as_root() {
@@ -113,6 +119,8 @@ cleanup() {
 	trap - EXIT
 	trap '' INT TERM HUP PIPE
 	set +e
+	case $status in 130 | 143) progress "interrupted; cleaning up" ;; esac
+	[ -z "$teller" ] || kill "$teller" 2>/dev/null
 	if [ -n "$child" ]; then
 		kill -TERM -- "-$child" 2>/dev/null
 		for _ in {1..30}; do
@@ -134,9 +142,25 @@ cleanup() {
 		[ "$status" = 0 ] && break
 		sleep 0.5
 	done
-	if [ -n "$keep" ]; then progress "kept $work"; else rm -rf "$work"; fi
+	if [ -n "$keep" ]; then progress "kept $work"
+	else
+		rm -rf "$work"
+		case $status in 130 | 143) progress "stopped all that was started, and removed $work" ;; esac
+	fi
 	[ -z "${closing_line-}" ] || echo "$closing_line"
 	exit "$status"
+}
+
+# Every 20 seconds, or on a terminal every second, each line over the one before.
+tell_now_and_then() {
+	local line every=20
+	[ ! -t 1 ] || every=1
+	while sleep "$every" >/dev/null 2>&1; do
+		line=$("$tell" "$1") || continue
+		if [ -t 1 ]; then printf '\r\033[K%.*s' $((${COLUMNS:-80} - 1)) "        $line"
+		else printf '        %s\n' "$line"
+		fi
+	done
 }
 
 # Runs the step in its own session, so that all its processes can be terminated,
@@ -153,8 +177,17 @@ run() {
 	fi
 	setsid "$@" </dev/null >>"$out" 2>&1 &
 	child=$!
+	if [ -n "${tell-}" ]; then
+		tell_now_and_then "$log" &
+		teller=$!
+	fi
 	wait "$child" || status=$?
 	child=
+	if [ -n "$teller" ]; then
+		kill "$teller" 2>/dev/null || true
+		wait "$teller" 2>/dev/null || true
+		teller=
+	fi
 	if [ -n "$follower" ]; then
 		wait "$follower" || true
 		rm "$out"

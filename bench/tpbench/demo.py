@@ -2,10 +2,12 @@
 
 import argparse
 import os
+import re
 import sys
+import textwrap
 from statistics import geometric_mean
 
-from .common import measure, tpch
+from .common import measure, slower, tpch
 from .common.progress import Progress
 from .common.session import OFF, ON, connect, use, value
 from .common.settings import SETTINGS, line
@@ -69,6 +71,29 @@ def show_plan(plan):
             print("  " + (colour("1", part) if marked else part))
 
 
+def say(text, indent="  "):
+    """Print a sentence in lines of at most WIDTH columns."""
+    print(textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent))
+
+
+def dirty_by_relation(conn):
+    return conn.execute("SELECT relation::text, sum(dirty) FROM pg_local_buffers_relations()"
+                        " GROUP BY 1 HAVING sum(dirty) > 0 ORDER BY 2 DESC").fetchall()
+
+
+def explain_dirty(plan, dirty, before, after):
+    """Why the number of dirty pages falls by more than the flush writes."""
+    found = re.search(r"Flushed: written=(\d+)", "\n".join(plan))
+    if not found or int(found[1]) >= before:
+        return
+    written = int(found[1])
+    others = [f"{name} ({pages})" for name, pages in dirty if name != "lineitem"]
+    say(f"The flush wrote {written} of these {before} pages: those of lineitem, which the workers"
+        f" read. The other {before - written} belong to what this plan does not read:"
+        f" {', '.join(others)}. {before - written - after} of them were written during the scan, one"
+        f" by one, when it needed their buffers, and {after} are still dirty.")
+
+
 def first_runs(conn, sql):
     """Run the query that is shown just after a change to its table, off and then on."""
     dirty = "SELECT pg_dirty_local_buffers()"
@@ -77,13 +102,19 @@ def first_runs(conn, sql):
                        (ON, "After: temp_parallel.enabled = on; dirty pages are written first")):
         use(conn, arm)
         conn.execute(CHANGE)
-        before = value(conn, dirty)
+        before, relations = value(conn, dirty), dirty_by_relation(conn)
         plan = measure.explain(conn, arm, sql, "ANALYZE, TIMING OFF, BUFFERS OFF")
         print(colour("4", title))
         show_plan(plan)
-        print(f"  Dirty local buffers before and after: {before} -> {value(conn, dirty)}\n")
-        if arm is ON and not measure.is_parallel(plan):
-            print("  The planner estimates that writing these pages costs more than workers save.\n")
+        after = value(conn, dirty)
+        print(f"  Dirty local buffers before and after: {before} -> {after}")
+        if arm is OFF and after > before:
+            say("Reading the changed rows marks them as committed, which makes their pages dirty.")
+        elif arm is ON and not measure.is_parallel(plan):
+            say("The planner estimates that writing these pages costs more than workers save.")
+        elif arm is ON:
+            explain_dirty(plan, relations, before, after)
+        print()
 
 
 def compare(conn, queries, rounds, progress):
@@ -113,6 +144,26 @@ def compare(conn, queries, rounds, progress):
     return runs, ratios
 
 
+def explain_slower(conn, queries, runs, ratios, progress):
+    """Why each query took longer when on that did."""
+    slow = sorted((name for name in ratios if ratios[name] < 1), key=ratios.get)
+    if not slow:
+        return
+    print("\nSlower when on:")
+    for name in slow:
+        off, on = ([r.ms for r in measure.select(runs, name, "repeat", arm.name)] for arm in ARMS)
+        found = [f"{min(on):.0f} to {max(on):.0f} ms instead of {min(off):.0f} to {max(off):.0f}"]
+        if min(on) <= max(off):
+            found[0] += ", which may be chance"
+        progress.step(f"{name}: looking for the reason")
+        plans = []
+        for arm in ARMS:
+            use(conn, arm)
+            plans.append(slower.executed(conn, queries[name]))
+        progress.clear()
+        say(f"{name}: " + "; ".join(found + slower.reasons(*plans)) + ".")
+
+
 def main():
     args = arguments()
     progress = Progress()
@@ -135,10 +186,11 @@ def main():
           f" up to {workers} workers per query:\n"
           f"  typical gain {geometric_mean(ratios.values()):.2f}x (geometric mean), best"
           f" {ratios[best]:.2f}x ({best}), least {ratios[worst]:.2f}x ({worst})")
+    explain_slower(conn, chosen, runs, ratios, progress)
     if wrong:
         sys.exit(f"  ANSWERS DIFFER: {', '.join(wrong)}")
     print(f"  all {len(runs)} runs gave the same answers as temp_parallel.enabled = off")
-    progress.say("done; the cluster is being removed")
+    progress.say("done; the throw-away server is being removed")
 
 
 if __name__ == "__main__":

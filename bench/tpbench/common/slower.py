@@ -1,0 +1,88 @@
+"""Why a query takes longer with workers than without: from both plans as executed."""
+
+import json
+
+from .session import value
+
+SHARE = 0.1     # of the query's time: what takes less explains nothing
+SHORT = 50      # ms: starting workers is a part of such a query's time
+
+
+def executed(conn, sql):
+    """The plan of the query, executed as the session's settings say."""
+    text = value(conn, f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}")
+    return (json.loads(text) if isinstance(text, str) else text)[0]
+
+
+def descendants(node):
+    yield node
+    for child in node.get("Plans", ()):
+        yield from descendants(child)
+
+
+def shape(node):
+    """What two plans have in common if they do the same work in the same order."""
+    return [node["Node Type"], node.get("Relation Name"), node.get("Index Name"),
+            [shape(child) for child in node.get("Plans", ())]]
+
+
+def label(node):
+    """The node's type, and the tables below it."""
+    tables = sorted({n["Relation Name"] for n in descendants(node) if "Relation Name" in n})
+    return node["Node Type"] + (f" over {', '.join(tables)}" if tables else "")
+
+
+def repeated(node, processes):
+    """The topmost nodes that each process executes from the beginning to the end.
+
+    Nothing below such a node is divided among the processes; one that is executed more
+    often than there are processes is the inner side of a nested loop, whose rows are."""
+    if node["Actual Loops"] > processes:
+        return
+    if not any(n["Parallel Aware"] for n in descendants(node)):
+        if node["Actual Loops"] > 1:
+            yield node
+        return
+    for child in node.get("Plans", ()):
+        yield from repeated(child, processes)
+
+
+def of_gather(gather, total):
+    """What the plan below one Gather shows; total is the time of the query in ms."""
+    launched = gather["Workers Launched"]
+    if launched < gather["Workers Planned"]:
+        yield f"only {launched} of {gather['Workers Planned']} workers could be started"
+    for flush in (n for n in descendants(gather) if "Flush Time" in n):
+        if flush["Flush Time"] > SHARE * total:
+            yield (f"writing {flush['Flush Written Buffers']} dirty pages for the workers took"
+                   f" {flush['Flush Time']:.0f} ms")
+    for child in gather["Plans"]:
+        for node in repeated(child, launched + 1):
+            if node["Actual Total Time"] > SHARE * total:
+                yield (f"each of {node['Actual Loops']:.0f} processes executes all of"
+                       f" {label(node)}, {node['Actual Total Time']:.0f} ms in each")
+
+
+def reasons(off, on):
+    """Sentences without a full stop; off and on are results of executed()."""
+    plan_off, plan_on, total = off["Plan"], on["Plan"], on["Execution Time"]
+    gathers = [n for n in descendants(plan_on) if n["Node Type"].startswith("Gather")]
+    found = []
+    if not gathers and shape(plan_off) == shape(plan_on):
+        found.append("the plan is the same as without the module")
+        longer = on["Planning Time"] - off["Planning Time"]
+        if longer > SHARE * total:
+            found.append(f"planning took {longer:.1f} ms longer, as the plan with workers was"
+                         " considered, too")
+        return found
+    for gather in gathers:
+        found += of_gather(gather, total)
+    read_off, read_on = plan_off["Local Read Blocks"], plan_on["Local Read Blocks"]
+    if read_on > read_off * (1 + SHARE):
+        found.append(f"{read_on} pages were read from the operating system, as workers have"
+                     f" buffers of their own, rather than {read_off}")
+    if off["Execution Time"] < SHORT:
+        found.append("the query is short: starting workers takes some milliseconds")
+    found.append(f"the planner expected {plan_on['Total Cost'] / plan_off['Total Cost']:.2f}"
+                 " of the time without workers")
+    return found
