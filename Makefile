@@ -61,7 +61,7 @@ OBJS = \
 	temp_parallel.o
 
 EXTENSION = temp_parallel
-DATA = temp_parallel--1.0.sql
+DATA = $(notdir $(wildcard $(top)/temp_parallel--*.sql))
 PGFILEDESC = "temp_parallel - parallel query over temporary tables"
 
 # Every sql/NAME.sql is a regression test; sorted, so that their order does not
@@ -150,8 +150,11 @@ name_skipped = for t in $(REGRESS); do \
 	sed -n "s/^skipped: /skipped: $$t: /p" results/$$t.out; done
 $(eval pg_isolation_regress_installcheck = @$$(name_skipped); $(value pg_isolation_regress_installcheck))
 
-# The zip for PGXN: what is committed, less what .gitattributes leaves out.
+# The zip for PGXN: what is committed, less what .gitattributes leaves out. Addresses
+# that end with .example reach nobody.
 .PHONY: dist
 dist:
+	@! grep -n '\.example' $(top)/META.json || \
+		echo "before it is uploaded, META.json needs real addresses in place of these"
 	git -C $(top) archive --format=zip --prefix=temp_parallel-$(DISTVERSION)/ \
 		--output=$(CURDIR)/temp_parallel-$(DISTVERSION).zip HEAD

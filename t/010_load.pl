@@ -139,6 +139,37 @@ is( $node->safe_psql('postgres',
 		"SELECT count(*) FROM pg_ls_dir('base/' || (SELECT oid FROM pg_database WHERE datname = 'postgres')) f WHERE f ~ '^t\\d+_'"),
 	'0', 'no file left behind');
 
+# Each version of the extension can be updated to the one that is created by default, and
+# has the same objects then.
+my ($default) = slurp_file('temp_parallel.control') =~ /^default_version = '(.+)'$/m;
+my @scripts = map { /--(.+)\.sql$/ } glob('temp_parallel--*.sql');
+my %objects = map { $_ => objects("CREATE EXTENSION temp_parallel VERSION '$_'; ALTER EXTENSION temp_parallel UPDATE;") }
+  grep { !/--/ } @scripts;
+ok($objects{$default}, "the default version, $default, has a script");
+is($objects{$_}, $objects{$default}, "version $_, updated") foreach sort grep { $_ ne $default } keys %objects;
+
+# The extension's objects, with their definitions, comments and privileges, and its version.
+sub objects
+{
+	my ($create) = @_;
+
+	return $node->safe_psql('postgres', qq{
+		BEGIN;
+		$create
+		SELECT extversion FROM pg_extension WHERE extname = 'temp_parallel';
+		SELECT pg_describe_object(classid, objid, 0),
+			   CASE classid WHEN 'pg_proc'::regclass THEN pg_get_functiondef(objid)
+					WHEN 'pg_class'::regclass THEN pg_get_viewdef(objid) END,
+			   proacl, relacl, description
+		  FROM pg_depend d LEFT JOIN pg_proc p ON objid = p.oid AND classid = 'pg_proc'::regclass
+			   LEFT JOIN pg_class c ON objid = c.oid AND classid = 'pg_class'::regclass
+			   LEFT JOIN pg_description ON objoid = objid AND classoid = classid
+		 WHERE (refclassid, refobjid) = ('pg_extension'::regclass,
+				(SELECT oid FROM pg_extension WHERE extname = 'temp_parallel')) AND deptype = 'e'
+		 ORDER BY 1, pg_description.objsubid;
+		ROLLBACK;});
+}
+
 $node->stop;
 ok( slurp_file($node->logfile) !~ /TRAP:|PANIC:|terminated by signal|leak/,
 	'no crash, failed assertion or leak in the log');
