@@ -137,13 +137,13 @@ destdir.conf:
 # that need a module of contrib. (A TAP test names what it skips itself.)
 no_tap = $(if $(filter yes,$(enable_tap_tests)),$(shell \
 	if [ "$$(id -u)" = 0 ]; then echo "root cannot start their servers; run them as another user"; \
-	elif ! perl -e 1; then echo "perl is not installed"; \
+	elif ! perl -e 1 2>/dev/null; then echo "perl is not installed"; \
 	elif ! perl -MIPC::Run -e 1 2>/dev/null; then echo "perl has no IPC::Run (Debian: libipc-run-perl)"; \
 	elif ! command -v $(PROVE) >/dev/null; then echo "there is no program $(PROVE)"; \
 	fi),the server was built without --enable-tap-tests)
 ifneq ($(filter installcheck,$(MAKECMDGOALS)),)
 ifneq ($(no_tap),)
-prove_installcheck = @echo "skipped: $(words $(PROVE_TESTS)) TAP tests: $(no_tap)"
+prove_installcheck = @echo "skipped: $(words $(wildcard $(addprefix $(top)/,$(PROVE_TESTS)))) TAP tests: $(no_tap)"
 endif
 endif
 name_skipped = for t in $(REGRESS); do \
