@@ -72,7 +72,8 @@ remove_other_subplans(PlannedStmt *stmt)
  * has a flush node, begin a read-only phase for the node's tables, allocate
  * local buffers, and mark other temporary relations if the plan may run user
  * code.  Tables are opened without a lock.  The phase's lists are allocated in
- * the current memory context, which has to live as long as the plan.
+ * the current memory context, which has to live as long as the plan.  Raises an
+ * error if another release of the module has made the plan.
  *
  * This cannot wait until the flush node is initialized: BRIN, SP-GiST and
  * bloom read a page of their index as soon as a scan begins, and subplans are
@@ -92,6 +93,12 @@ tp_worker_begin(QueryDesc *queryDesc)
 	flush = tp_find_flush_node(stmt->planTree);
 	if (flush == NULL)
 		return;
+	if (strcmp(tp_flush_plan_release(flush), TP_VERSION) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("parallel worker has loaded temp_parallel %s, its leader %s",
+						TP_VERSION, tp_flush_plan_release(flush)),
+				 errhint("The library was replaced after the session had loaded it. Start a new session.")));
 
 	flushed = tp_flush_plan(flush);
 	tp_readonly_begin(&phase);

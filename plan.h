@@ -169,6 +169,7 @@ typedef struct FlushPlan
 extern CustomScan *tp_make_flush_node(Plan *child, const FlushPlan *info,
 									  int plan_node_id);
 extern bool tp_is_flush_node(Plan *plan);
+extern const char *tp_flush_plan_release(CustomScan *cscan);
 extern FlushPlan tp_flush_plan(CustomScan *cscan);
 
 /* plan_placement.c */

@@ -68,15 +68,19 @@ tp_make_flush_node(Plan *child, const FlushPlan *info, int plan_node_id)
 	cscan->custom_scan_tlist = pass_through_tlist(child->targetlist, OUTER_VAR);
 
 	/*
+	 * The release comes first in every release, see tp_flush_plan_release().
+	 *
 	 * Workers get the plan as text, from which a Float without a fraction
 	 * would be read back as an Integer, so costs are Strings.
 	 */
 	cscan->custom_private =
-		list_make5(info->relids,
+		list_make5(makeString(pstrdup(TP_VERSION)),
+				   info->relids,
 				   info->indexes,
 				   makeInteger(info->planned.dirtied),
-				   makeInteger(info->planned.allocated),
-				   makeString(psprintf("%.17g", info->planned.cost)));
+				   makeInteger(info->planned.allocated));
+	cscan->custom_private = lappend(cscan->custom_private,
+									makeString(psprintf("%.17g", info->planned.cost)));
 	cscan->custom_private = lappend(cscan->custom_private,
 									makeInteger(info->pool));
 	cscan->custom_private = lappend(cscan->custom_private,
@@ -103,6 +107,17 @@ tp_is_flush_node(Plan *plan)
 }
 
 /*
+ * The release of temp_parallel that has made the flush node cscan: part of the
+ * plan.  A worker loads the library anew, and the file may have been replaced
+ * since its leader did.
+ */
+const char *
+tp_flush_plan_release(CustomScan *cscan)
+{
+	return strVal(linitial(cscan->custom_private));
+}
+
+/*
  * Decode what tp_make_flush_node() was given.  The lists are the plan's own.
  */
 FlushPlan
@@ -111,16 +126,16 @@ tp_flush_plan(CustomScan *cscan)
 	List	   *items = cscan->custom_private;
 	FlushPlan	info;
 
-	info.relids = (List *) linitial(items);
-	info.indexes = (List *) lsecond(items);
-	info.planned.dirtied = intVal(lthird(items));
-	info.planned.allocated = intVal(lfourth(items));
-	info.planned.cost = strtod(strVal(list_nth(items, 4)), NULL);
-	info.pool = intVal(list_nth(items, 5));
-	info.user_code = intVal(list_nth(items, 6)) != 0;
-	info.planned.charge = strtod(strVal(list_nth(items, 7)), NULL);
-	info.processes = intVal(list_nth(items, 8));
-	info.repeated = strtod(strVal(list_nth(items, 9)), NULL);
-	info.pages = (List *) list_nth(items, 10);
+	info.relids = (List *) lsecond(items);
+	info.indexes = (List *) lthird(items);
+	info.planned.dirtied = intVal(lfourth(items));
+	info.planned.allocated = intVal(list_nth(items, 4));
+	info.planned.cost = strtod(strVal(list_nth(items, 5)), NULL);
+	info.pool = intVal(list_nth(items, 6));
+	info.user_code = intVal(list_nth(items, 7)) != 0;
+	info.planned.charge = strtod(strVal(list_nth(items, 8)), NULL);
+	info.processes = intVal(list_nth(items, 9));
+	info.repeated = strtod(strVal(list_nth(items, 10)), NULL);
+	info.pages = (List *) list_nth(items, 11);
 	return info;
 }
