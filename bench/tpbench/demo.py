@@ -88,10 +88,11 @@ def explain_dirty(plan, dirty, before, after):
         return
     written = int(found[1])
     others = [f"{name} ({pages})" for name, pages in dirty if name != "lineitem"]
+    rest = f"{before - written - after} of them" if after else "They"
     say(f"The flush wrote {written} of these {before} pages: those of lineitem, which the workers"
         f" read. The other {before - written} belong to what this plan does not read:"
-        f" {', '.join(others)}. {before - written - after} of them were written during the scan, one"
-        f" by one, when it needed their buffers, and {after} are still dirty.")
+        f" {', '.join(others)}. {rest} were written during the scan, one by one, when it needed"
+        " their buffers.")
 
 
 def first_runs(conn, sql):
