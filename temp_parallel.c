@@ -176,11 +176,7 @@ plan_statement(bool with_workers, PLANNER_HOOK_ARGS)
 		plan_without_temp_tables(PLANNER_HOOK_PASS);
 }
 
-/*
- * Plan INSERT INTO ... SELECT, with workers unless plan_insert.c refuses them.
- * A function that is inlined may read the target; in that case the statement is
- * planned again.
- */
+/* Plan INSERT INTO ... SELECT, with workers unless plan_insert.c refuses them. */
 static PlannedStmt *
 plan_insert_select(PLANNER_HOOK_ARGS)
 {
@@ -189,15 +185,7 @@ plan_insert_select(PLANNER_HOOK_ARGS)
 	PlannedStmt *stmt;
 
 	if (refusal == INSERT_MAY_BE_PARALLEL)
-	{
-		Query	   *copy = copyObject(parse);
-
-		stmt = plan_with_hazard(hazard, true, PLANNER_HOOK_PASS);
-		if (!stmt->parallelModeNeeded || !tp_insert_plan_reads_target(stmt))
-			return stmt;
-		refusal = INSERT_READS_TARGET;
-		parse = copy;
-	}
+		return plan_with_hazard(hazard, true, PLANNER_HOOK_PASS);
 	stmt = plan_statement(false, PLANNER_HOOK_PASS);
 	if (refusal != INSERT_OTHER_TARGET)
 		tp_note_serial_insert(stmt, refusal);
