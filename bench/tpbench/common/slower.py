@@ -5,6 +5,7 @@ import json
 from .session import value
 
 SHARE = 0.1     # of the query's time: what takes less explains nothing
+ROWS = 50_000   # through all Gathers: sending a row may take longer than reading it
 SHORT = 50      # ms: starting workers is a part of such a query's time
 
 
@@ -56,11 +57,11 @@ def of_gather(gather, total):
         if flush["Flush Time"] > SHARE * total:
             yield (f"writing {flush['Flush Written Buffers']} dirty pages for the workers took"
                    f" {flush['Flush Time']:.0f} ms")
-    for child in gather["Plans"]:
-        for node in repeated(child, launched + 1):
-            if node["Actual Total Time"] > SHARE * total:
-                yield (f"each of {node['Actual Loops']:.0f} processes executes all of"
-                       f" {label(node)}, {node['Actual Total Time']:.0f} ms in each")
+    parts = sorted((node for child in gather["Plans"] for node in repeated(child, launched + 1)),
+                   key=lambda node: -node["Actual Total Time"])
+    if sum(node["Actual Total Time"] for node in parts) > SHARE * total:
+        yield (f"each of {parts[0]['Actual Loops']:.0f} processes executes all of "
+               + ", and of ".join(f"{label(n)} ({n['Actual Total Time']:.0f} ms)" for n in parts[:3]))
 
 
 def reasons(off, on):
@@ -77,6 +78,9 @@ def reasons(off, on):
         return found
     for gather in gathers:
         found += of_gather(gather, total)
+    rows = sum(gather["Actual Rows"] * gather["Actual Loops"] for gather in gathers)
+    if rows > ROWS:
+        found.append(f"the leader collected {rows:.0f} rows, most of them from workers")
     read_off, read_on = plan_off["Local Read Blocks"], plan_on["Local Read Blocks"]
     if read_on > read_off * (1 + SHARE):
         found.append(f"{read_on} pages were read from the operating system, as workers have"
