@@ -23,6 +23,7 @@ in_chroot() {
 		shift 2
 		mount -t proc proc "$dir/proc"
 		mount -t tmpfs -o mode=1777 temp_parallel "$dir/dev/shm"
+		mount -t devpts -o ptmxmode=666 temp_parallel "$dir/dev/pts"
 		mount --bind "$work/src" "$dir/mnt"
 		mount --bind "$work/tmp" "$dir/tmp"
 		chroot "$dir" "$@"
@@ -46,6 +47,8 @@ bootstrap() {
 	# one.
 	cp -r /etc/apt/apt.conf.d/. "$dir/etc/apt/apt.conf.d/"
 	[ ! -e /etc/apt/apt.conf ] || cp /etc/apt/apt.conf "$dir/etc/apt/"
+	# Packages that have such a file of their own must not ask which one is to be kept.
+	echo 'DPkg::Options { "--force-confold"; };' >"$dir/etc/apt/apt.conf.d/temp_parallel"
 	# The packages of PostgreSQL, libpq among them, from either suite; all others from
 	# sid.
 	if [ "$base" != "$suite" ]; then
