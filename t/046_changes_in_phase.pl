@@ -111,7 +111,7 @@ $out = $node->safe_psql('postgres', "$setup ROLLBACK; EXPLAIN (COSTS OFF) $inser
 	TRUNCATE evictor;
 	INSERT INTO evictor SELECT g, repeat('e', 1000) FROM generate_series(1, 2000) g;
 	SELECT count(*) FROM t;");
-like($out, qr/^Insert on t\n.*Gather/, 'INSERT with a C function that runs a query: the plan is parallel');
+like($out, qr/^Insert on t\n.*Gather/m, 'INSERT with a C function that runs a query: the plan is parallel');
 like($out, qr/\n(\d+)\n\1\n100\|110000\|110000\n10100$/, 'its target is not flushed, and no row is lost');
 
 $node->stop;

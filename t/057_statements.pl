@@ -416,7 +416,7 @@ SAVEPOINT s;
 NOTIFY a, 'undone';
 READ
 ROLLBACK TO s;
-SELECT count(*), count(pg_notify('a', id::text)) FROM t WHERE id % 1000 = 0;
+SELECT count(*), count(pg_notify('a', id::text)) FROM (SELECT id FROM t WHERE id % 1000 = 0 ORDER BY id OFFSET 0) s;
 COMMIT;
 READ
 UNLISTEN *;
