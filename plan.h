@@ -145,6 +145,8 @@ extern bool tp_plan_node_is_user_code(Plan *node);
 extern int	tp_plan_pins(Plan *plan, Bitmapset *plan_ids, PlannedStmt *stmt);
 
 /* plan_lookups.c */
+extern Cost tp_cost_of_copies_in_worker(PlannedStmt *stmt);
+extern bool tp_costs_less_with_copies(PlannedStmt *stmt, Cost other);
 extern int	tp_plan_lookup_pages(Plan *plan, Bitmapset *plan_ids,
 								 PlannedStmt *stmt);
 
