@@ -256,7 +256,7 @@ SELECT count(*), count(value), sum(value) FROM c;
 CREATE TEMP TABLE IF NOT EXISTS c AS SELECT * FROM t;
 SELECT count(*) FROM c;
 DROP TABLE c;
-CREATE TEMP TABLE c (value, x) AS SELECT id, s || 1 FROM t WHERE k = 11;
+CREATE TEMP TABLE c (value, x) AS SELECT id, s || 1 FROM t WHERE id = 11;
 SELECT * FROM c;
 DROP TABLE c;
 
