@@ -88,6 +88,23 @@ plan_and_place(FlushCharging charging, FlushCharges *charges, List **flushed,
 }
 
 /*
+ * stmt, a plan of parse, flushes tables, and its workers would look rows up in more
+ * pages than they have local buffers, which costs copies.  Returns a plan that
+ * flushes none if that is better; otherwise stmt.
+ */
+static PlannedStmt *
+plan_without_copies(PlannedStmt *stmt, Cost copies, PLANNER_HOOK_ARGS)
+{
+	FlushCharges charges = {0};
+	PlannedStmt *other;
+
+	other = tp_planner_with_flush_cost(prev_planner, PLANNER_HOOK_PASS,
+									   NOT_FOR_WORKERS, &charges);
+	return tp_costs_less_with_copies(other, stmt->planTree->total_cost + copies) ?
+		other : stmt;
+}
+
+/*
  * Plan a statement whose workers may read temporary tables.  If workers do not
  * read some of them, and a charge may be the reason, the statement is planned
  * again as if all tables were clean, to learn what workers would save, and a
@@ -97,14 +114,27 @@ plan_and_place(FlushCharging charging, FlushCharges *charges, List **flushed,
 static PlannedStmt *
 plan_with_workers(PLANNER_HOOK_ARGS)
 {
-	Query	   *copy = tp_flush_investment && tp_may_read_temp_table(parse) ?
-		copyObject(parse) : NULL;
+	Query	   *copy = tp_may_read_temp_table(parse) ? copyObject(parse) : NULL;
 	FlushCharges charges = {0};
 	List	   *flushed;
+	Cost		copies;
 	PlannedStmt *stmt = plan_and_place(CHARGE_FLUSH, &charges, &flushed,
 									   PLANNER_HOOK_PASS);
 
-	if (copy == NULL || !charges.charged || !tp_reads_others(stmt, flushed))
+	if (copy == NULL)
+		return stmt;
+	copies = flushed != NIL ? tp_cost_of_copies_in_worker(stmt) : 0;
+	if (copies > 0)
+	{
+		PlannedStmt *other;
+
+		parse = copyObject(copy);
+		other = plan_without_copies(stmt, copies, PLANNER_HOOK_PASS);
+		if (other != stmt)
+			return other;
+	}
+	if (!tp_flush_investment || !charges.charged ||
+		!tp_reads_others(stmt, flushed))
 		return stmt;
 
 	parse = copyObject(copy);
@@ -185,7 +215,11 @@ plan_insert_select(PLANNER_HOOK_ARGS)
 	PlannedStmt *stmt;
 
 	if (refusal == INSERT_MAY_BE_PARALLEL)
-		return plan_with_hazard(hazard, true, PLANNER_HOOK_PASS);
+	{
+		stmt = plan_with_hazard(hazard, true, PLANNER_HOOK_PASS);
+		tp_place_select_node(stmt);
+		return stmt;
+	}
 	stmt = plan_statement(false, PLANNER_HOOK_PASS);
 	if (refusal != INSERT_OTHER_TARGET)
 		tp_note_serial_insert(stmt, refusal);
@@ -347,7 +381,7 @@ temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 
 	if (tp_file_was_missing)
 		tp_discard_after_missing_file();
-	if (queryDesc->plannedstmt->parallelModeNeeded &&
+	if (tp_needs_parallel_mode(queryDesc->plannedstmt) &&
 		(eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
 		tp_session_has_temp_tables())
 		start_parallel_executor(queryDesc, eflags);
@@ -383,7 +417,7 @@ credit_statement(QueryDesc *queryDesc)
 	FlushSaving saving;
 
 	(void) tp_saving_of(queryDesc->plannedstmt, &saving);
-	if (tp_credit_saving(&saving, queryDesc))
+	if (tp_credit_saving(&saving, queryDesc->planstate, queryDesc->plannedstmt))
 		tp_session_stats.serial_by_flush++;
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
@@ -550,6 +584,7 @@ _PG_init(void)
 {
 	tp_define_settings();
 	tp_register_flush_node();
+	tp_register_select_node();
 	tp_readonly_heap_init();
 	CacheRegisterRelcacheCallback(temp_parallel_relcache_callback, (Datum) 0);
 	RegisterXactCallback(temp_parallel_xact_callback, NULL);
