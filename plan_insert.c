@@ -76,7 +76,7 @@
 /* Why an INSERT has no workers, as EXPLAIN says it; by InsertRefusal. */
 static const char *const refusals[] = {
 	[INSERT_MAY_BE_PARALLEL] = NULL,
-	[INSERT_OTHER_TARGET] = "target is not a temporary table of this session",
+	[INSERT_OTHER_TARGET] = NULL,	/* of no interest */
 	[INSERT_MODIFIES_MORE] = "WITH has a statement that modifies data",
 	[INSERT_UPDATES] = "ON CONFLICT is not DO NOTHING",
 	[INSERT_READS_TARGET] = "query reads the target",
