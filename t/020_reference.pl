@@ -167,7 +167,7 @@ same('errors',
 	[ map { "$_->[0]: $_->[1]" =~ tr/`//dr } rows($errors, 'SQLSTATE') ],
 	[ map { "$sqlstate{$_->[0]}: $_->[1]" } @raised ]);
 
-my ($internal) = $reference =~ /^### Internal errors\n.*?^```text\n(.*?)^```/ms;
+my ($internal) = $reference =~ /^### Internal errors\n.*?^```\n(.*?)^```/ms;
 same('internal errors',
 	[ split /\n/, $internal ],
 	[ map { message($_) } $source =~ /\belog\(ERROR, $string/g ]);

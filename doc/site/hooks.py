@@ -8,7 +8,7 @@ import re
 import subprocess
 
 NODE = re.compile(r'(\w+)(?:\["(.*?)"\]|\{"(.*?)"\})?')
-ARROW = re.compile(r'\s*(?:-- *"?(.*?)"? *-->|(-->)|(-\.->))\s*')
+ARROW = re.compile(r'\s*(?:-->|(-\.->)|-- "?(.*?)"? -->)\s*')
 
 
 def quoted(text):
@@ -36,7 +36,7 @@ class Drawing:
             arrow = ARROW.match(line, at)
             if not arrow:
                 raise ValueError(f"no arrow: {line[at:]}")
-            text, _, dotted = arrow.groups()
+            dotted, text = arrow.groups()
             other, at = self.node(line, arrow.end())
             style = "dashed" if dotted else "solid"
             self.lines.append(f"{name} -> {other} [style={style}, label={quoted(text or '')}]")
