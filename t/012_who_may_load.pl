@@ -102,9 +102,9 @@ SKIP:
 		\\! rm '$link'
 		SELECT count(*) FROM t});
 	$made_link = 0 if !-l $link;
-	like($file_gone, qr/\A50000\n?could not access file ".*temp_parallel": No such file/,
+	like($file_gone, qr{\A50000\n?could not access file ".*/plugins/temp_parallel.so": No such file},
 		'its workers load the file again');
-	is(-l $link, '', 'the link is removed');
+	ok(!-l $link, 'the link is removed');
 }
 
 # ----------
