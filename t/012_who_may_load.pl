@@ -33,7 +33,7 @@ SET parallel_setup_cost = 0;
 CREATE TEMP TABLE t AS SELECT g AS id FROM generate_series(1, 50000) g;
 ANALYZE t;
 };
-my $parallel = "$query EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT count(*) FROM t";
+my $parallel = "$query EXPLAIN (ANALYZE, BUFFERS OFF, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT count(*) FROM t";
 my $workers = qr/Workers Launched: [12]\n.*Custom Scan \(TempFlush\)/;
 
 # ----------
