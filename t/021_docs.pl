@@ -68,18 +68,16 @@ sub set_libraries
 	return;
 }
 
-SKIP:
+my $n = 0;
+foreach my $section (split /^(?=## )/m, slurp_file("$top/README.md"))
 {
-	skip 'this server has no auto_explain', 1
+	my ($name) = $section =~ /^#+ (.*)/;
+	# the other library of the lists, which this server may not have
+	$section =~ s/auto_explain, |auto_explain(?=;)/$& eq 'auto_explain' ? "''" : ''/ge
 	  if !-e $node->config_data('--pkglibdir') . '/auto_explain.so';
-	my $n = 0;
-	foreach my $section (split /^(?=## )/m, slurp_file("$top/README.md"))
-	{
-		my ($name) = $section =~ /^#+ (.*)/;
-		$n += run_snippets("README.md, $name", $section, 'postgres');
-	}
-	cmp_ok($n, '>', 3, 'README.md has snippets');
+	$n += run_snippets("README.md, $name", $section, 'postgres');
 }
+cmp_ok($n, '>', 3, 'README.md has snippets');
 
 set_libraries('temp_parallel');
 foreach my $page ('CONTRIBUTING.md', map { "doc/$_" } sort map { m{([^/]+)$} } glob "$top/doc/*.md")
