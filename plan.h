@@ -82,7 +82,7 @@ typedef enum InsertRefusal
 	INSERT_UPDATES,
 	INSERT_READS_TARGET,
 	INSERT_UNSAFE_QUERY,
-	INSERT_VOLATILE_QUERY,
+	INSERT_COMMANDS_IN_QUERY,
 	INSERT_RULES,
 	INSERT_BEFORE_TRIGGER,
 	INSERT_TRIGGER_CONDITION,
@@ -104,7 +104,6 @@ extern InsertRefusal tp_insert_target_refusal(List *targets);
 extern bool tp_is_insert_select(Query *query);
 extern InsertRefusal tp_insert_refusal(Query *query, char *hazard);
 extern List *tp_insert_targets_of_plan(PlannedStmt *stmt);
-extern bool tp_insert_plan_reads_target(PlannedStmt *stmt);
 extern void tp_begin_planning_insert(InsertPlanning *call, char hazard);
 extern void tp_end_planning_insert(InsertPlanning *call);
 extern bool tp_planning_insert(void);
@@ -146,6 +145,8 @@ extern bool tp_plan_node_is_user_code(Plan *node);
 extern int	tp_plan_pins(Plan *plan, Bitmapset *plan_ids, PlannedStmt *stmt);
 
 /* plan_lookups.c */
+extern Cost tp_cost_of_copies_in_worker(PlannedStmt *stmt);
+extern bool tp_costs_less_with_copies(PlannedStmt *stmt, Cost other);
 extern int	tp_plan_lookup_pages(Plan *plan, Bitmapset *plan_ids,
 								 PlannedStmt *stmt);
 

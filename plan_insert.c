@@ -17,14 +17,18 @@
  *
  * In parallel mode the leader must not assign transaction IDs, increment the
  * command counter, update or delete rows, or use a sequence.  An INSERT marks
- * its command ID as used when it starts, so that a volatile function, which
- * increments the command counter when it runs SQL, fails in the leader, even
- * if it is parallel restricted.  In a SELECT it would not.  Besides, such a
- * function sees rows that the INSERT has inserted so far.  Therefore, workers
- * are refused if anything that runs while rows are inserted calls a volatile
- * function, except those that core implements in C: the query, column defaults,
- * generated columns, constraints, domains, indexes, partition keys, BEFORE
- * triggers, and conditions of AFTER triggers.  AFTER triggers themselves, among
+ * its command ID as used when it starts.  So what increments the command
+ * counter fails in the leader, even if it is parallel restricted; in a SELECT it
+ * would not.  That is each SQL command of a volatile function, which sees rows
+ * that the INSERT has inserted so far, besides; each command of a volatile
+ * function that another one calls, whatever that is declared as; and, from 17 on,
+ * the end of each subtransaction: a function may have an exception block, which
+ * even hides the error, and the other procedural languages begin a
+ * subtransaction to run SQL.  Therefore, workers are refused if anything that
+ * runs while rows are inserted calls a user's function that is not written in C,
+ * or a volatile one, except those that core implements in C: the query, column
+ * defaults, generated columns, constraints, domains, indexes, partition keys,
+ * BEFORE triggers, and conditions of AFTER triggers.  AFTER triggers themselves, among
  * them foreign keys and deferred constraints, run after parallel mode.
  *
  * The target is written while workers read other tables from their files, so
@@ -38,8 +42,8 @@
  *
  * The invariant: an INSERT is run in parallel mode only if, besides what core
  * demands of a parallel SELECT, it inserts into temporary heap tables of this
- * session that its plan does not read, and runs no user code that modifies the
- * database or depends on rows just inserted.
+ * session that its plan does not read, and runs no user code that starts a command
+ * or depends on rows just inserted.
  *
  *-------------------------------------------------------------------------
  */
@@ -81,7 +85,7 @@ static const char *const refusals[] = {
 	[INSERT_UPDATES] = "ON CONFLICT is not DO NOTHING",
 	[INSERT_READS_TARGET] = "query reads the target",
 	[INSERT_UNSAFE_QUERY] = "query is not parallel safe",
-	[INSERT_VOLATILE_QUERY] = "query calls a volatile function",
+	[INSERT_COMMANDS_IN_QUERY] = "query calls a function that may start commands",
 	[INSERT_RULES] = "target has rules",
 	[INSERT_BEFORE_TRIGGER] = "target has a BEFORE trigger",
 	[INSERT_TRIGGER_CONDITION] = "condition of a trigger is not parallel safe",
@@ -99,17 +103,29 @@ static const char *const refusals[] = {
 typedef struct CodeSearch
 {
 	List	   *types;			/* that have been searched */
-	bool		volatile_only;	/* parallel safety is checked elsewhere */
+	bool		commands_only;	/* parallel safety is checked elsewhere */
 } CodeSearch;
 
 static bool search_expression(Node *node, CodeSearch *search);
 static bool type_is_refused(Oid type, CodeSearch *search);
 
 /*
- * Must function not run while rows are inserted in parallel mode?  A volatile
- * function in C of core's runs no SQL commands that increment the command
- * counter, unless it is parallel unsafe.
+ * May function, with this tuple of pg_proc, increment the command counter?  A
+ * function in C is trusted to be volatile if it does, and a volatile one of core's
+ * in C to be parallel unsafe.
  */
+static bool
+function_may_start_commands(Oid function, Form_pg_proc form)
+{
+	if (function >= FirstNormalObjectId)
+		return form->provolatile == PROVOLATILE_VOLATILE ||
+			(form->prolang != INTERNALlanguageId &&
+			 form->prolang != ClanguageId);
+	return form->provolatile == PROVOLATILE_VOLATILE &&
+		form->prolang != INTERNALlanguageId;
+}
+
+/* Must function not run while rows are inserted in parallel mode? */
 static bool
 function_is_refused(Oid function, void *context)
 {
@@ -124,10 +140,8 @@ function_is_refused(Oid function, void *context)
 	if (!HeapTupleIsValid(tuple))
 		return true;
 	form = (Form_pg_proc) GETSTRUCT(tuple);
-	result = form->provolatile == PROVOLATILE_VOLATILE &&
-		(function >= FirstNormalObjectId ||
-		 form->prolang != INTERNALlanguageId);
-	if (!search->volatile_only)
+	result = function_may_start_commands(function, form);
+	if (!search->commands_only)
 		result |= form->proparallel == PROPARALLEL_UNSAFE;
 	ReleaseSysCache(tuple);
 	return result;
@@ -177,7 +191,7 @@ domain_is_refused(Oid domain, CodeSearch *search)
 
 	/* released with the memory context */
 	InitDomainConstraintRef(domain, ref, CurrentMemoryContext, false);
-	in_constraint.volatile_only = false;	/* core does not look there */
+	in_constraint.commands_only = false;	/* core does not look there */
 	foreach(lc, ref->constraints)
 	{
 		DomainConstraintState *constraint = lfirst(lc);
@@ -397,7 +411,7 @@ index_is_refused(Relation index)
 			return true;
 	}
 
-	search.volatile_only = true;
+	search.commands_only = true;
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 	{
 		if (opfamily_is_refused(index->rd_opfamily[i], &search))
@@ -447,7 +461,7 @@ partition_key_is_refused(Relation rel)
 		return false;
 	if (search_expression((Node *) key->partexprs, &search))
 		return true;
-	search.volatile_only = true;
+	search.commands_only = true;
 	for (int i = 0; i < key->partnatts; i++)
 	{
 		if (key->partsupfunc[i].fn_oid >= FirstNormalObjectId &&
@@ -655,8 +669,8 @@ query_refusal(Query *query, char *hazard)
 	*hazard = max_parallel_hazard(query);
 	if (*hazard == PROPARALLEL_UNSAFE)
 		return INSERT_UNSAFE_QUERY;
-	code.volatile_only = true;
-	return search_expression((Node *) query, &code) ? INSERT_VOLATILE_QUERY :
+	code.commands_only = true;
+	return search_expression((Node *) query, &code) ? INSERT_COMMANDS_IN_QUERY :
 		INSERT_MAY_BE_PARALLEL;
 }
 
@@ -686,18 +700,6 @@ tp_insert_targets_of_plan(PlannedStmt *stmt)
 
 	return tp_insert_targets(rt_fetch(linitial_int(insert->resultRelations),
 									  stmt->rtable)->relid);
-}
-
-/*
- * Does stmt, the plan of an INSERT that needs parallel mode, read the table
- * that it writes?  By a function that was inlined, which tp_insert_refusal()
- * cannot see.
- */
-bool
-tp_insert_plan_reads_target(PlannedStmt *stmt)
-{
-	return tp_oids_overlap(tp_statement_contents(stmt).temp_tables,
-						   tp_insert_targets_of_plan(stmt));
 }
 
 /* ----------

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * plan_lookups.c
- *	  How many pages a plan reads again and again.
+ *	  Pages that a plan reads again and again.
  *
  * A worker that scans a table once needs few local buffers, and those stay in
  * the processor's cache.  But if the inner side of a nested loop looks rows up
@@ -11,14 +11,26 @@
  * that has it in shared buffers.  So a worker with such a plan gets a pool for
  * the pages that are looked up, see tp_worker_open_local_buffers().
  *
- * The number is an estimate; only the speed of a worker depends on it.
+ * It gets no more than the session's temp_buffers.  If these are too few, the
+ * lookups cost what the planner does not know: it assumes that a page that has
+ * been read is in a cache, of effective_cache_size, from which reading it costs
+ * nothing.  So if a plan has such lookups in workers, the copies are added to its
+ * cost, and it is compared with the plan without workers.
+ *
+ * All numbers are estimates; only the choice of the plan and the speed of a worker
+ * depend on them.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "catalog/pg_statistic.h"
+#include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "utils/float.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 #include "plan.h"
 
@@ -113,4 +125,126 @@ tp_plan_lookup_pages(Plan *plan, Bitmapset *plan_ids, PlannedStmt *stmt)
 	while ((plan_id = bms_next_member(plan_ids, plan_id)) >= 0)
 		pages += pages_of_plan(list_nth(stmt->subplans, plan_id - 1), 1, stmt);
 	return Min(pages, INT_MAX / 4);
+}
+
+/* ----------
+ * The cost of copies
+ * ----------
+ */
+
+/*
+ * The cost, in planner cost units, of copying a page from the operating system's
+ * cache into a local buffer, and of evicting another one.
+ */
+#define COPY_PAGE_COST		0.7
+
+/*
+ * How closely the order of a table's rows is that of the first column of its index
+ * indexid: between 0 and 1, the square of the correlation that ANALYZE has found.
+ */
+static double
+index_correlation(Oid indexid)
+{
+	Relation	index = tp_relation_open(indexid);
+	Oid			relid = index->rd_index->indrelid;
+	AttrNumber	attno = index->rd_index->indkey.values[0];
+	HeapTuple	tuple;
+	AttStatsSlot slot;
+	double		result = 0;
+
+	RelationClose(index);
+	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(relid),
+							Int16GetDatum(attno), BoolGetDatum(false));
+	if (!HeapTupleIsValid(tuple))
+		return 0;
+	if (get_attstatsslot(&slot, tuple, STATISTIC_KIND_CORRELATION, InvalidOid,
+						 ATTSTATSSLOT_NUMBERS))
+	{
+		if (slot.nnumbers == 1)
+			result = slot.numbers[0] * slot.numbers[0];
+		free_attstatsslot(&slot);
+	}
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/*
+ * How many pages scan node plan reads in this number of executions, each page as
+ * often as it is read, if it is a scan of a temporary table by an index or a bitmap:
+ * of an index one each time and, of the table, one for the first row and one for each
+ * other row that is not next to it.
+ */
+static double
+reads_of_scan(Plan *plan, double loops, PlannedStmt *stmt)
+{
+	double		others = Max(plan->plan_rows - 1, 0);
+
+	if (!OidIsValid(tp_scanned_temp_table(plan, stmt->rtable)))
+		return 0;
+	switch (nodeTag(plan))
+	{
+		case T_IndexScan:
+			others *= 1 - index_correlation(((IndexScan *) plan)->indexid);
+			return loops * (2 + others);
+		case T_IndexOnlyScan:
+		case T_BitmapIndexScan:
+			return loops;
+		case T_BitmapHeapScan:
+			return loops * (1 + others);
+		default:
+			return 0;
+	}
+}
+
+/* The same for plan and what is below it. */
+static double
+reads_of_plan(Plan *plan, double loops, PlannedStmt *stmt)
+{
+	double		reads = loops > 1 ? reads_of_scan(plan, loops, stmt) : 0;
+	List	   *children = tp_plan_children(plan);
+	ListCell   *lc;
+
+	foreach(lc, children)
+		reads += reads_of_plan(lfirst(lc),
+							   loops_of_child(plan, lfirst(lc), loops), stmt);
+	list_free(children);
+	return reads;
+}
+
+/*
+ * What stmt's lookups in temporary tables cost a process with this number of local
+ * buffers beyond the planner's estimate, which includes reading each page once: 0 or
+ * more, in planner cost units.
+ */
+static Cost
+cost_of_copies(PlannedStmt *stmt, double buffers)
+{
+	double		pages = pages_of_plan(stmt->planTree, 1, stmt);
+	double		reads;
+
+	if (pages <= buffers)
+		return 0;
+	reads = reads_of_plan(stmt->planTree, 1, stmt);
+	return COPY_PAGE_COST * Max(reads * (1 - buffers / pages) - pages, 0);
+}
+
+/*
+ * The same for a worker of stmt, a plan with flush nodes.
+ */
+Cost
+tp_cost_of_copies_in_worker(PlannedStmt *stmt)
+{
+	return cost_of_copies(stmt, Max(tp_worker_temp_buffers, num_temp_buffers));
+}
+
+/*
+ * Is stmt, a plan without flush nodes, better than one with them, which costs this
+ * much, if copies are counted?  The leader copies pages, too, and more of them if it
+ * looks up as many rows.
+ */
+bool
+tp_costs_less_with_copies(PlannedStmt *stmt, Cost other)
+{
+	return stmt->planTree->total_cost + cost_of_copies(stmt, num_temp_buffers) <
+		other;
 }

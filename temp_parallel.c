@@ -88,6 +88,26 @@ plan_and_place(FlushCharging charging, FlushCharges *charges, List **flushed,
 }
 
 /*
+ * stmt, a plan of parse, flushes tables.  Returns a plan that does not if that is
+ * better, because workers would look rows up in more pages than they have local
+ * buffers; otherwise stmt.
+ */
+static PlannedStmt *
+plan_without_copies(PlannedStmt *stmt, PLANNER_HOOK_ARGS)
+{
+	Cost		copies = tp_cost_of_copies_in_worker(stmt);
+	FlushCharges charges = {0};
+	PlannedStmt *other;
+
+	if (copies <= 0)
+		return stmt;
+	other = tp_planner_with_flush_cost(prev_planner, PLANNER_HOOK_PASS,
+									   NOT_FOR_WORKERS, &charges);
+	return tp_costs_less_with_copies(other, stmt->planTree->total_cost + copies) ?
+		other : stmt;
+}
+
+/*
  * Plan a statement whose workers may read temporary tables.  If workers do not
  * read some of them, and a charge may be the reason, the statement is planned
  * again as if all tables were clean, to learn what workers would save, and a
@@ -97,14 +117,25 @@ plan_and_place(FlushCharging charging, FlushCharges *charges, List **flushed,
 static PlannedStmt *
 plan_with_workers(PLANNER_HOOK_ARGS)
 {
-	Query	   *copy = tp_flush_investment && tp_may_read_temp_table(parse) ?
-		copyObject(parse) : NULL;
+	Query	   *copy = tp_may_read_temp_table(parse) ? copyObject(parse) : NULL;
 	FlushCharges charges = {0};
 	List	   *flushed;
 	PlannedStmt *stmt = plan_and_place(CHARGE_FLUSH, &charges, &flushed,
 									   PLANNER_HOOK_PASS);
 
-	if (copy == NULL || !charges.charged || !tp_reads_others(stmt, flushed))
+	if (copy == NULL)
+		return stmt;
+	if (flushed != NIL)
+	{
+		PlannedStmt *other;
+
+		parse = copyObject(copy);
+		other = plan_without_copies(stmt, PLANNER_HOOK_PASS);
+		if (other != stmt)
+			return other;
+	}
+	if (!tp_flush_investment || !charges.charged ||
+		!tp_reads_others(stmt, flushed))
 		return stmt;
 
 	parse = copyObject(copy);
@@ -176,11 +207,7 @@ plan_statement(bool with_workers, PLANNER_HOOK_ARGS)
 		plan_without_temp_tables(PLANNER_HOOK_PASS);
 }
 
-/*
- * Plan INSERT INTO ... SELECT, with workers unless plan_insert.c refuses them.
- * A function that is inlined may read the target; in that case the statement is
- * planned again.
- */
+/* Plan INSERT INTO ... SELECT, with workers unless plan_insert.c refuses them. */
 static PlannedStmt *
 plan_insert_select(PLANNER_HOOK_ARGS)
 {
@@ -189,15 +216,7 @@ plan_insert_select(PLANNER_HOOK_ARGS)
 	PlannedStmt *stmt;
 
 	if (refusal == INSERT_MAY_BE_PARALLEL)
-	{
-		Query	   *copy = copyObject(parse);
-
-		stmt = plan_with_hazard(hazard, true, PLANNER_HOOK_PASS);
-		if (!stmt->parallelModeNeeded || !tp_insert_plan_reads_target(stmt))
-			return stmt;
-		refusal = INSERT_READS_TARGET;
-		parse = copy;
-	}
+		return plan_with_hazard(hazard, true, PLANNER_HOOK_PASS);
 	stmt = plan_statement(false, PLANNER_HOOK_PASS);
 	if (refusal != INSERT_OTHER_TARGET)
 		tp_note_serial_insert(stmt, refusal);

@@ -184,22 +184,6 @@ CREATE FUNCTION pg_temp.fill_sql() RETURNS SETOF int LANGUAGE sql AS 'INSERT INT
 SELECT * FROM pg_temp.fill_sql();
 ROLLBACK;
 SELECT flushes > :before_flushes AS flushed, workers_launched > :before_workers_launched AS launched FROM temp_parallel_stats();
--- a parallel safe function, which workers run; they must not read the target then
-CREATE FUNCTION pg_temp.safe(i int) RETURNS int LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$ BEGIN RETURN -i; END $$;
-:run ('INSERT INTO t SELECT pg_temp.safe(id), k, s FROM a WHERE pg_temp.safe(k) = -3', 'SELECT * FROM t');
--- a function whose own parallel plan would flush the target while it is written: the
--- leader reads it, as of the start of the statement
-CREATE FUNCTION pg_temp.in_target(i int) RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS
-	$$ BEGIN RETURN (SELECT count(*) FROM t WHERE id = i); END $$;
-INSERT INTO t SELECT * FROM insert_p;
-SELECT flushes FROM temp_parallel_stats() \gset before_
-INSERT INTO t SELECT id, pg_temp.in_target(id) + 100, 'again' FROM insert_p WHERE id < 10;
-SELECT flushes - :before_flushes AS flushes FROM temp_parallel_stats();
-SELECT k, count(*) FROM t WHERE s = 'again' GROUP BY k;
--- outside the INSERT it does
-SELECT pg_temp.in_target(1);
-SELECT flushes > :before_flushes AS flushed FROM temp_parallel_stats();
-TRUNCATE t;
 -- a flush that does not pay yet: the statement adds to the account of its source
 SET temp_parallel.write_temp_page_cost = 200;
 UPDATE a SET s = s || 'x' WHERE k = 5;

@@ -23,10 +23,14 @@ CREATE FUNCTION pg_temp.unsafe(i int) RETURNS int LANGUAGE plpgsql STABLE AS $$ 
 CREATE FUNCTION pg_temp.immutable_unsafe(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN i; END $$;
 CREATE FUNCTION pg_temp.stable(i int) RETURNS int LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS
 	$$ BEGIN RETURN i + (SELECT count(*) FROM generate_series(1, 0)); END $$;
--- a stable function is not refused
+-- From 17 on, the end of an exception block is such an error, too, and is caught.
+CREATE FUNCTION pg_temp.caught(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS
+	$$ BEGIN BEGIN RETURN i; EXCEPTION WHEN OTHERS THEN RETURN NULL; END; END $$;
+-- a function that calls a volatile one, whatever it is declared as
+CREATE FUNCTION pg_temp.calls(i int) RETURNS int LANGUAGE sql STABLE PARALLEL RESTRICTED AS
+	$$ SELECT pg_temp.volatile(i) $$;
+-- a volatile function of core's is not refused
 CREATE TEMP TABLE plain (id int, k int, s text);
-:run ('INSERT INTO plain SELECT pg_temp.stable(id), k, s FROM refused_p', 'SELECT * FROM plain');
--- nor is a volatile one of core's
 :run ('INSERT INTO plain SELECT id, 1 + floor(random())::int, s FROM refused_p', 'SELECT id FROM plain');
 
 --
@@ -35,6 +39,9 @@ CREATE TEMP TABLE plain (id int, k int, s text);
 EXPLAIN (COSTS OFF) INSERT INTO plain SELECT pg_temp.volatile(id), k, s FROM refused_p;
 :run ('INSERT INTO plain SELECT pg_temp.volatile(id), k, s FROM refused_p', 'SELECT * FROM plain');
 :run ('INSERT INTO plain SELECT pg_temp.volatile_sql(id), k, s FROM refused_p', 'SELECT * FROM plain');
+:run ('INSERT INTO plain SELECT pg_temp.stable(id), k, s FROM refused_p', 'SELECT * FROM plain');
+:run ('INSERT INTO plain SELECT pg_temp.caught(id), k, s FROM refused_p', 'SELECT * FROM plain');
+:run ('INSERT INTO plain SELECT pg_temp.calls(id), k, s FROM refused_p', 'SELECT * FROM plain');
 :run ('INSERT INTO plain SELECT pg_temp.unsafe(id), k, s FROM refused_p', 'SELECT * FROM plain');
 :run ('INSERT INTO plain SELECT id, k, s FROM refused_p WHERE pg_temp.volatile(k) = 3', 'SELECT * FROM plain');
 :run ('INSERT INTO plain SELECT id, k, s FROM refused_p WHERE id IN (SELECT pg_temp.volatile(id) FROM refused_p)', 'SELECT * FROM plain');
@@ -92,7 +99,7 @@ CREATE TEMP VIEW v AS SELECT * FROM t WHERE k < 5;
 CREATE FUNCTION pg_temp.inlined() RETURNS SETOF t LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT * FROM t';
 EXPLAIN (COSTS OFF) INSERT INTO t SELECT p.id, f.k, f.s FROM refused_p p JOIN pg_temp.inlined() f USING (id);
 :run ('INSERT INTO t SELECT p.id, f.k, f.s FROM refused_p p JOIN pg_temp.inlined() f USING (id)', 'SELECT * FROM t');
--- here the leader reads it as of the start of the statement
+-- a function that reads it
 CREATE FUNCTION pg_temp.counted(i int) RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS
 	$$ BEGIN RETURN (SELECT count(*) FROM t WHERE k = i % 10); END $$;
 :run ('INSERT INTO t SELECT id, pg_temp.counted(id), s FROM refused_p WHERE id < 40', 'SELECT * FROM t');

@@ -1,0 +1,44 @@
+--
+-- A nested loop that looks rows up in more pages than a worker may have local buffers.
+-- The planner assumes that a page that has been read once is in a cache. If Gather were
+-- not charged with copying these pages again and again, the plan would be slower than
+-- the one without workers.
+--
+SET temp_buffers = 100;
+LOAD 'temp_parallel';
+CREATE EXTENSION temp_parallel;
+\i sql/include/cheap_workers.sql
+CREATE TEMP TABLE t (id int PRIMARY KEY, k int, pad text);
+INSERT INTO t SELECT g, g % 10, repeat('x', 200) FROM generate_series(1, 30000) g;
+CREATE TEMP TABLE lookups AS SELECT g * 7919 % 30000 + 1 AS id FROM generate_series(1, 6000) g;
+ANALYZE t;
+ANALYZE lookups;
+-- the cost of reading pages counts, not that of processing rows
+SET cpu_tuple_cost = 0.01;
+SET parallel_tuple_cost = 0.1;
+SET random_page_cost = 1;
+SET enable_parallel_hash = off;
+SET enable_mergejoin = off;
+SET temp_parallel.worker_temp_buffers = 100;
+SET enable_memoize = off;
+\set query 'SELECT count(*), sum(t.k) FROM lookups LEFT JOIN t USING (id)'
+
+EXPLAIN (COSTS OFF) :query;
+:query;
+-- there is room for all pages in a worker
+SET temp_parallel.worker_temp_buffers = '16MB';
+EXPLAIN (COSTS OFF) :query;
+:query;
+SET temp_parallel.worker_temp_buffers = 100;
+-- the leader alone would look up as many
+SET enable_hashjoin = off;
+EXPLAIN (COSTS OFF) :query;
+:query;
+-- by a bitmap
+SET enable_indexscan = off;
+EXPLAIN (COSTS OFF) :query;
+RESET enable_hashjoin;
+EXPLAIN (COSTS OFF) :query;
+
+DROP TABLE t, lookups;
+DROP EXTENSION temp_parallel;
