@@ -8,9 +8,9 @@ OBJS = \
 	exec_explain.o \
 	exec_flush.o \
 	exec_hint.o \
-	exec_insert.o \
 	exec_run.o \
 	exec_second_look.o \
+	exec_select_node.o \
 	exec_sent_values.o \
 	exec_worker.o \
 	exec_worker_pool.o \
@@ -43,13 +43,13 @@ OBJS = \
 	plan_placement.o \
 	plan_repeated.o \
 	plan_saving.o \
+	plan_select_node.o \
 	plan_user_code.o \
 	plan_walk.o \
 	processors.o \
 	readonly_heap.o \
 	readonly_index.o \
 	readonly_phase.o \
-	readonly_targets.o \
 	session.o \
 	settings.o \
 	temp_parallel.o

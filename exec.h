@@ -14,15 +14,13 @@
 #include "nodes/extensible.h"
 
 #include "plan.h"
-#include "readonly.h"
 
 /* exec_run.c */
-extern void tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
+typedef void (*ParallelRun) (bool parallel, void *arg);
 
-/* exec_insert.c */
-extern bool tp_may_write_in_parallel_mode(QueryDesc *queryDesc, List *flushed,
-										  List **targets);
-extern void tp_begin_insert(WrittenTables *tables, List *targets);
+extern void tp_run_parallel(PlanState *root, EState *estate, ParallelRun run,
+							void *arg);
+extern void tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
 
 /* exec_second_look.c */
 extern bool tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes,
@@ -36,6 +34,9 @@ extern const FlushPlan *tp_flush_node_plan(CustomScanState *flush_node);
 extern void tp_skip_flush_nodes(List *flush_nodes);
 extern void tp_count_launched_workers(List *flush_nodes);
 
+/* exec_select_node.c */
+extern void tp_register_select_node(void);
+
 /* exec_explain.c */
 extern void tp_explain_saving(PlannedStmt *stmt, ExplainState *es);
 
@@ -43,7 +44,7 @@ extern void tp_explain_saving(PlannedStmt *stmt, ExplainState *es);
 extern void tp_check_flushed(PlanState *ps, const FlushPlan *plan);
 
 /* exec_hint.c */
-extern void tp_run_with_hint(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
+extern void tp_run_with_hint(ParallelRun run, void *arg);
 
 /* exec_sent_values.c */
 extern ParamListInfo tp_wrap_params(QueryDesc *queryDesc);

@@ -44,12 +44,11 @@ add_hint(void *arg)
 }
 
 /*
- * Run the executor, with hints for errors as above: for the leader in a
- * read-only phase, and for workers.  next is the ExecutorRun hook of another
- * module, or NULL for standard_ExecutorRun().  Raises what that raises.
+ * Call run(true, arg) with hints for errors as above: for the leader in a read-only
+ * phase, and for workers.  Raises what that raises.
  */
 void
-tp_run_with_hint(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+tp_run_with_hint(ParallelRun run, void *arg)
 {
 	ErrorContextCallback context;
 
@@ -57,9 +56,6 @@ tp_run_with_hint(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	context.arg = NULL;
 	context.previous = error_context_stack;
 	error_context_stack = &context;
-	if (next)
-		next(EXECUTOR_RUN_PASS);
-	else
-		standard_ExecutorRun(EXECUTOR_RUN_PASS);
+	run(true, arg);
 	error_context_stack = context.previous;
 }

@@ -3,15 +3,14 @@
  * exec_run.c
  *	  Execution of a statement that may launch workers, in the leader.
  *
- * If the plan has flush nodes and the executor is about to enter parallel
- * mode, the second look (exec_second_look.c) decides whether to use workers.
- * If it does, the executor runs in a read-only phase (readonly_phase.c) for the
- * nodes' tables.  An INSERT, whose rows the leader inserts, is run in parallel
- * mode only if exec_insert.c allows it.
+ * If the plan has flush nodes and is about to be run in parallel mode, the second
+ * look (exec_second_look.c) decides whether to use workers.  If it does, the plan
+ * runs in a read-only phase (readonly_phase.c) for the nodes' tables.  That is the
+ * plan of a whole statement, or of the SELECT of an INSERT (exec_select_node.c).
  *
  * The invariant: workers for a plan with a flush node are launched only in a
- * read-only phase that covers the node's tables, and the phase ends when
- * ExecutorRun() does, by return or error.
+ * read-only phase that covers the node's tables, and the phase ends when the
+ * run of the plan does, by return or error.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,22 +34,13 @@ flushed_tables(List *flush_nodes)
 	return relids;
 }
 
-static void
-run_executor(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
-{
-	if (next)
-		next(EXECUTOR_RUN_PASS);
-	else
-		standard_ExecutorRun(EXECUTOR_RUN_PASS);
-}
-
 /*
- * Run the executor in a read-only phase for the tables of flush_nodes.  The
- * phase's lists are allocated in context.
+ * Call run in a read-only phase for the tables of flush_nodes.  The phase's lists
+ * are allocated in context.
  */
 static void
-run_in_phase(MemoryContext context, List *flush_nodes,
-			 ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+run_in_phase(MemoryContext context, List *flush_nodes, ParallelRun run,
+			 void *arg)
 {
 	ReadonlyPhase phase;
 
@@ -62,7 +52,7 @@ run_in_phase(MemoryContext context, List *flush_nodes,
 		tp_readonly_attach_tables(&phase, flushed_tables(flush_nodes));
 		tp_readonly_attach_indexes(&phase);
 		MemoryContextSwitchTo(old);
-		tp_run_with_hint(next, EXECUTOR_RUN_PASS);
+		tp_run_with_hint(run, arg);
 	}
 	PG_FINALLY();
 	{
@@ -73,54 +63,98 @@ run_in_phase(MemoryContext context, List *flush_nodes,
 	tp_readonly_close(&phase);
 }
 
-/* Run the executor in parallel mode.  flush_nodes may be NIL. */
+/* Add saving, of a plan that has run, to the accounts. */
 static void
-run_in_parallel_mode(MemoryContext context, List *flush_nodes,
-					 ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+credit(MemoryContext context, FlushSaving *saving, PlanState *root,
+	   PlannedStmt *stmt)
 {
-	if (flush_nodes != NIL)
-		run_in_phase(context, flush_nodes, next, EXECUTOR_RUN_PASS);
-	else
-		run_executor(next, EXECUTOR_RUN_PASS);
+	MemoryContext old;
+
+	if (!tp_enabled || !tp_flush_investment)
+		return;
+	old = MemoryContextSwitchTo(context);
+	(void) tp_credit_saving(saving, root, stmt);
+	MemoryContextSwitchTo(old);
 }
 
-/* The same for an INSERT into tables targets. */
-static void
-run_insert(MemoryContext context, List *targets, List *flush_nodes,
-		   ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+/*
+ * Run a plan that needs parallel mode, of which root is the topmost node: call
+ * run(true, arg), which has to run it in parallel mode, or run(false, arg) if it
+ * is to be run without workers.  Raises what that raises.
+ *
+ * Everything allocated here is freed at the end of the run, or after an error
+ * with the query's memory context.  The caller's context may live longer, like
+ * that of a function called by an SQL statement.
+ */
+void
+tp_run_parallel(PlanState *root, EState *estate, ParallelRun run, void *arg)
 {
-	WrittenTables tables;
+	MemoryContext context = AllocSetContextCreate(estate->es_query_cxt,
+												  "temporary tables read by workers",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	PlannedStmt *stmt = estate->es_plannedstmt;
+	List	   *gathers;
+	List	   *flush_nodes;
+	FlushSaving saving;
+	bool		alone;
 
-	tp_begin_insert(&tables, targets);
-	PG_TRY();
+	tp_find_parallel_nodes(root, &gathers, &flush_nodes);
+	tp_inline_initplans(estate, gathers);
+	alone = flush_nodes != NIL &&
+		tp_leader_alone_is_cheaper(stmt, flush_nodes, &saving);
+	MemoryContextSwitchTo(old);
+
+	if (alone)
 	{
-		run_in_parallel_mode(context, flush_nodes, next, EXECUTOR_RUN_PASS);
+		tp_skip_flush_nodes(flush_nodes);
+		run(false, arg);
+		credit(context, &saving, root, stmt);
 	}
-	PG_FINALLY();
-	{
-		tp_written_end(&tables);
-	}
-	PG_END_TRY();
+	else if (flush_nodes != NIL)
+		run_in_phase(context, flush_nodes, run, arg);
+	else
+		run(true, arg);
+	MemoryContextDelete(context);
+}
+
+/* ----------
+ * Statements that are run in parallel mode as a whole
+ * ----------
+ */
+
+typedef struct ExecutorCall
+{
+	ExecutorRun_hook_type next;
+	ExecutorRunArgs args;
+} ExecutorCall;
+
+static void
+run_executor(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+{
+	if (next)
+		next(EXECUTOR_RUN_PASS);
+	else
+		standard_ExecutorRun(EXECUTOR_RUN_PASS);
 }
 
 /*
  * Run the executor without parallel mode.  ExecutePlan() looks at
  * parallelModeNeeded in queryDesc's statement, which may belong to a cached
- * plan.  So it gets a copy with the flag cleared, in context.
+ * plan.  So it gets a copy with the flag cleared.
  */
 static void
-run_without_workers(MemoryContext context, ExecutorRun_hook_type next,
-					EXECUTOR_RUN_ARGS)
+run_without_workers(ExecutorCall *call)
 {
+	QueryDesc  *queryDesc = call->args.queryDesc;
 	PlannedStmt *stmt = queryDesc->plannedstmt;
-	PlannedStmt *copy = MemoryContextAlloc(context, sizeof(PlannedStmt));
+	PlannedStmt copy = *stmt;
 
-	*copy = *stmt;
-	copy->parallelModeNeeded = false;
-	queryDesc->plannedstmt = copy;
+	copy.parallelModeNeeded = false;
+	queryDesc->plannedstmt = &copy;
 	PG_TRY();
 	{
-		run_executor(next, EXECUTOR_RUN_PASS);
+		run_executor(call->next, EXECUTOR_RUN_UNPACK(&call->args));
 	}
 	PG_FINALLY();
 	{
@@ -129,66 +163,33 @@ run_without_workers(MemoryContext context, ExecutorRun_hook_type next,
 	PG_END_TRY();
 }
 
+static void
+run_statement(bool parallel, void *arg)
+{
+	ExecutorCall *call = arg;
+
+	if (parallel)
+		run_executor(call->next, EXECUTOR_RUN_UNPACK(&call->args));
+	else
+		run_without_workers(call);
+}
+
 /*
  * Run the executor on a plan that needs parallel mode.  next is the
  * ExecutorRun hook of another module, or NULL for standard_ExecutorRun().
  * Raises what that raises.
- *
- * Everything allocated here is freed at the end of the run, or after an error
- * with the query's memory context.  The caller's context may live longer, like
- * that of a function called by an SQL statement.
  */
 void
 tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 {
-	MemoryContext context;
-	MemoryContext old;
-	List	   *gathers;
-	List	   *flush_nodes;
-	List	   *targets;
-	FlushSaving saving;
-	bool		allowed;
-	bool		alone = false;
+	ExecutorCall call = {next, EXECUTOR_RUN_PACK};
 
 	Assert(queryDesc->plannedstmt->parallelModeNeeded);
 
 	/* ExecutePlan() enters parallel mode only if it is to return all rows */
 	if (count != 0 || queryDesc->already_executed)
-	{
 		run_executor(next, EXECUTOR_RUN_PASS);
-		return;
-	}
-
-	context = AllocSetContextCreate(queryDesc->estate->es_query_cxt,
-									"temporary tables read by workers",
-									ALLOCSET_SMALL_SIZES);
-	old = MemoryContextSwitchTo(context);
-	tp_find_parallel_nodes(queryDesc->planstate, &gathers, &flush_nodes);
-	tp_inline_initplans(queryDesc->estate, gathers);
-	allowed = tp_may_write_in_parallel_mode(queryDesc,
-											flushed_tables(flush_nodes),
-											&targets);
-	if (allowed && flush_nodes != NIL)
-		alone = tp_leader_alone_is_cheaper(queryDesc->plannedstmt, flush_nodes,
-										   &saving);
-	MemoryContextSwitchTo(old);
-
-	if (!allowed)
-		run_without_workers(context, next, EXECUTOR_RUN_PASS);
-	else if (alone)
-	{
-		tp_skip_flush_nodes(flush_nodes);
-		run_without_workers(context, next, EXECUTOR_RUN_PASS);
-		if (tp_enabled && tp_flush_investment)
-		{
-			old = MemoryContextSwitchTo(context);
-			(void) tp_credit_saving(&saving, queryDesc);
-			MemoryContextSwitchTo(old);
-		}
-	}
-	else if (targets != NIL)
-		run_insert(context, targets, flush_nodes, next, EXECUTOR_RUN_PASS);
 	else
-		run_in_parallel_mode(context, flush_nodes, next, EXECUTOR_RUN_PASS);
-	MemoryContextDelete(context);
+		tp_run_parallel(queryDesc->planstate, queryDesc->estate, run_statement,
+						&call);
 }

@@ -126,6 +126,23 @@ tp_worker_attach(FlushShared *from_leader)
 	shared = from_leader;
 }
 
+typedef struct ExecutorCall
+{
+	ExecutorRun_hook_type next;
+	ExecutorRunArgs args;
+} ExecutorCall;
+
+static void
+run_executor(bool parallel, void *arg)
+{
+	ExecutorCall *call = arg;
+
+	if (call->next)
+		call->next(EXECUTOR_RUN_UNPACK(&call->args));
+	else
+		standard_ExecutorRun(EXECUTOR_RUN_UNPACK(&call->args));
+}
+
 /*
  * Run the executor in a worker.  next is the ExecutorRun hook of another
  * module, or NULL for standard_ExecutorRun().  Raises what that raises, and an
@@ -139,6 +156,8 @@ tp_worker_attach(FlushShared *from_leader)
 void
 tp_worker_run(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 {
+	ExecutorCall call;
+
 	Assert(IsParallelWorker());
 	if (is_sent_by_leader(queryDesc) && shared != NULL)
 	{
@@ -146,7 +165,8 @@ tp_worker_run(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 		ExecSetTupleBound(shared->tuples_needed, queryDesc->planstate);
 		count = Max(shared->tuples_needed, 0);	/* 0 means all */
 	}
-	tp_run_with_hint(next, EXECUTOR_RUN_PASS);
+	call = (ExecutorCall) {next, EXECUTOR_RUN_PACK};
+	tp_run_with_hint(run_executor, &call);
 }
 
 /*

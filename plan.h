@@ -71,7 +71,8 @@ extern bool tp_note_saving(PlannedStmt *stmt, List *flushed,
 						   PLANNER_HOOK_ARGS);
 extern bool tp_has_saving(PlannedStmt *stmt);
 extern bool tp_saving_of(PlannedStmt *stmt, FlushSaving *saving);
-extern bool tp_credit_saving(FlushSaving *saving, QueryDesc *queryDesc);
+extern bool tp_credit_saving(FlushSaving *saving, PlanState *root,
+							 PlannedStmt *stmt);
 
 /* plan_insert.c */
 typedef enum InsertRefusal
@@ -79,17 +80,9 @@ typedef enum InsertRefusal
 	INSERT_MAY_BE_PARALLEL,
 	INSERT_OTHER_TARGET,
 	INSERT_MODIFIES_MORE,
-	INSERT_UPDATES,
-	INSERT_READS_TARGET,
 	INSERT_UNSAFE_QUERY,
-	INSERT_COMMANDS_IN_QUERY,
-	INSERT_RULES,
-	INSERT_BEFORE_TRIGGER,
-	INSERT_TRIGGER_CONDITION,
-	INSERT_CONSTRAINT,
-	INSERT_GENERATED,
-	INSERT_INDEX,
-	INSERT_PARTITION_KEY
+	INSERT_VOLATILE_QUERY,
+	INSERT_SHARES_CTE
 } InsertRefusal;
 
 typedef struct InsertPlanning	/* a call of the planner */
@@ -98,18 +91,21 @@ typedef struct InsertPlanning	/* a call of the planner */
 	char		hazard;			/* see tp_begin_planning_insert() */
 } InsertPlanning;
 
-extern bool tp_oids_overlap(List *relids, List *others);
-extern List *tp_insert_targets(Oid relid);
-extern InsertRefusal tp_insert_target_refusal(List *targets);
 extern bool tp_is_insert_select(Query *query);
 extern InsertRefusal tp_insert_refusal(Query *query, char *hazard);
-extern List *tp_insert_targets_of_plan(PlannedStmt *stmt);
 extern void tp_begin_planning_insert(InsertPlanning *call, char hazard);
 extern void tp_end_planning_insert(InsertPlanning *call);
 extern bool tp_planning_insert(void);
 extern void tp_allow_parallel_insert(PlannerGlobal *glob, Query *parse);
 extern void tp_note_serial_insert(PlannedStmt *stmt, InsertRefusal refusal);
 extern const char *tp_serial_insert_reason(PlannedStmt *stmt);
+
+/* plan_select_node.c */
+#define SELECT_NODE_NAME	"ParallelSelect"
+
+extern void tp_place_select_node(PlannedStmt *stmt);
+extern CustomScan *tp_find_select_node(PlannedStmt *stmt);
+extern bool tp_needs_parallel_mode(PlannedStmt *stmt);
 
 /* plan_repeated.c */
 extern bool tp_is_repeated(Plan *plan, Plan *child);
@@ -173,6 +169,7 @@ extern bool tp_is_flush_node(Plan *plan);
 extern FlushPlan tp_flush_plan(CustomScan *cscan);
 
 /* plan_placement.c */
+extern int	tp_last_plan_node_id(PlannedStmt *stmt);
 extern List *tp_place_flush_nodes(PlannedStmt *stmt,
 								  const FlushCharges *charges);
 extern CustomScan *tp_find_flush_node(Plan *top);

@@ -39,6 +39,18 @@ max_plan_node_id(Plan *plan)
 	return max;
 }
 
+/* The highest plan_node_id in stmt. */
+int
+tp_last_plan_node_id(PlannedStmt *stmt)
+{
+	int			last = max_plan_node_id(stmt->planTree);
+	ListCell   *lc;
+
+	foreach(lc, stmt->subplans)
+		last = Max(last, max_plan_node_id(lfirst(lc)));
+	return last;
+}
+
 /*
  * The link to the child of plan if ExecSetTupleBound() of execProcnode.c goes
  * on to that child, otherwise NULL.  Append and Merge Append have several
@@ -215,10 +227,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, const FlushCharges *charges)
 	if (all.temp_tables == NIL)
 		return NIL;
 
-	last_id = max_plan_node_id(stmt->planTree);
-	foreach(lc, stmt->subplans)
-		last_id = Max(last_id, max_plan_node_id(lfirst(lc)));
-
+	last_id = tp_last_plan_node_id(stmt);
 	foreach(lc, tp_statement_gathers(stmt))
 	{
 		Plan	   *gather = lfirst(lc);

@@ -670,8 +670,8 @@ credit_shares(const FlushSaving *saving, PlannedStmt *stmt)
 }
 
 /*
- * Add saving to the accounts of the tables that the statement of queryDesc has
- * read.  Its plan has run to its end without workers for these tables, and
+ * Add saving to the accounts of the tables that stmt has read, of whose plan root
+ * is the topmost node.  The plan has run to its end without workers for these tables, and
  * would have cost less if they had been clean.  Returns false, and changes no
  * account, if it has not read them.  The tables are locked, except those that
  * the statement itself has dropped, which are left out.  Removes the shares
@@ -691,11 +691,11 @@ credit_shares(const FlushSaving *saving, PlannedStmt *stmt)
  * flush when the plan was made (paid) is no reason to plan again.
  */
 bool
-tp_credit_saving(FlushSaving *saving, QueryDesc *queryDesc)
+tp_credit_saving(FlushSaving *saving, PlanState *root, PlannedStmt *stmt)
 {
-	keep_scanned(saving, queryDesc->planstate);
+	keep_scanned(saving, root);
 	if (saving->shares == NIL)
 		return false;
-	credit_shares(saving, queryDesc->plannedstmt);
+	credit_shares(saving, stmt);
 	return true;
 }

@@ -32,17 +32,6 @@ extern void tp_readonly_close(ReadonlyPhase *phase);
 extern bool tp_table_is_readonly(Oid relid);
 extern void tp_readonly_relcache_callback(Oid relid);
 
-/* readonly_targets.c */
-typedef struct WrittenTables
-{
-	struct WrittenTables *outer;	/* of the statement that runs this one */
-	List	   *relids;
-} WrittenTables;
-
-extern void tp_written_begin(WrittenTables *tables, List *relids);
-extern void tp_written_end(WrittenTables *tables);
-extern bool tp_table_is_written(Oid relid);
-
 /* readonly_heap.c */
 extern void tp_readonly_heap_init(void);
 extern const TableAmRoutine *tp_readonly_heap_routine(void);

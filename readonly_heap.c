@@ -13,12 +13,9 @@
  *
  * The invariant: a dirty flag is cleared only by the call that has set it.
  * Each callback looks at the flag before heap reads the page, and clears it
- * afterwards only if it was clear before.  In between, heap does no more than
- * test the visibility of rows, and a sampling method choose among them: no SQL
- * function runs, and no row is inserted, so only a hint can have set the flag.
- * This does not rely on parallel mode, in which an INSERT may change its target
- * (exec_insert.c).  Therefore a page with a real change stays dirty, whichever
- * relation this routine is attached to.
+ * afterwards only if it was clear before and the session is in parallel mode,
+ * where only a hint can have set it in between.  Therefore a page with a real
+ * change stays dirty, whichever relation this routine is attached to.
  *
  * Pruning is not undone but avoided, because every process that reads the page
  * would repeat it.  From 19 on it could not be undone by clearing a flag:
@@ -651,10 +648,9 @@ readonly_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
  * Raise an error (ERRCODE_INVALID_TRANSACTION_STATE) in parallel mode.  Core
  * refuses statements that write earlier, and heap_update() and heap_delete()
  * refuse to be called.  The rest is refused here: locking of rows by SELECT
- * FOR UPDATE in a function, and inserts by a C function.  An INSERT whose SELECT
- * workers run (exec_insert.c) has checked that its targets are in no read-only
- * phase; it would be refused here, too.  In a worker, heap_prepare_insert() of
- * heapam.c refuses.
+ * FOR UPDATE in a function, and inserts by a C function.  (A speculative
+ * insertion is part of INSERT ON CONFLICT, which core refuses.)  In a worker,
+ * heap_prepare_insert() of heapam.c refuses, too.
  */
 static void
 refuse_write(Relation rel)
@@ -683,16 +679,6 @@ readonly_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 {
 	refuse_write(rel);
 	heap->multi_insert(rel, slots, nslots, cid, options, bistate);
-}
-
-static void
-readonly_tuple_insert_speculative(Relation rel, TupleTableSlot *slot,
-								  CommandId cid, InsertOptions options,
-								  struct BulkInsertStateData *bistate,
-								  uint32 token)
-{
-	refuse_write(rel);
-	heap->tuple_insert_speculative(rel, slot, cid, options, bistate, token);
 }
 
 static TM_Result
@@ -741,7 +727,6 @@ tp_readonly_heap_init(void)
 	readonly_routine.index_fetch_tuple = readonly_index_fetch_tuple;
 	readonly_routine.tuple_fetch_row_version = readonly_fetch_row_version;
 	readonly_routine.tuple_insert = readonly_tuple_insert;
-	readonly_routine.tuple_insert_speculative = readonly_tuple_insert_speculative;
 	readonly_routine.multi_insert = readonly_multi_insert;
 	readonly_routine.tuple_lock = readonly_tuple_lock;
 }

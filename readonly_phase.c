@@ -48,9 +48,6 @@ attach_table(ReadonlyPhase *phase, Oid relid)
 	Relation	rel = tp_relation_open(relid);
 
 	Assert(RelationUsesLocalBuffers(rel));
-	if (tp_table_is_written(relid))
-		elog(ERROR, "temporary table \"%s\" is about to be read by workers but is being written",
-			 RelationGetRelationName(rel));
 	phase->relations = lappend(phase->relations, rel);
 	rel->rd_tableam = tp_readonly_heap_routine();
 	return rel;

@@ -216,7 +216,11 @@ plan_insert_select(PLANNER_HOOK_ARGS)
 	PlannedStmt *stmt;
 
 	if (refusal == INSERT_MAY_BE_PARALLEL)
-		return plan_with_hazard(hazard, true, PLANNER_HOOK_PASS);
+	{
+		stmt = plan_with_hazard(hazard, true, PLANNER_HOOK_PASS);
+		tp_place_select_node(stmt);
+		return stmt;
+	}
 	stmt = plan_statement(false, PLANNER_HOOK_PASS);
 	if (refusal != INSERT_OTHER_TARGET)
 		tp_note_serial_insert(stmt, refusal);
@@ -378,7 +382,7 @@ temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 
 	if (tp_file_was_missing)
 		tp_discard_after_missing_file();
-	if (queryDesc->plannedstmt->parallelModeNeeded &&
+	if (tp_needs_parallel_mode(queryDesc->plannedstmt) &&
 		(eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
 		tp_session_has_temp_tables())
 		start_parallel_executor(queryDesc, eflags);
@@ -414,7 +418,7 @@ credit_statement(QueryDesc *queryDesc)
 	FlushSaving saving;
 
 	(void) tp_saving_of(queryDesc->plannedstmt, &saving);
-	if (tp_credit_saving(&saving, queryDesc))
+	if (tp_credit_saving(&saving, queryDesc->planstate, queryDesc->plannedstmt))
 		tp_session_stats.serial_by_flush++;
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
@@ -581,6 +585,7 @@ _PG_init(void)
 {
 	tp_define_settings();
 	tp_register_flush_node();
+	tp_register_select_node();
 	tp_readonly_heap_init();
 	CacheRegisterRelcacheCallback(temp_parallel_relcache_callback, (Datum) 0);
 	RegisterXactCallback(temp_parallel_xact_callback, NULL);

@@ -331,6 +331,26 @@ explain_one_query(Query *query, int cursorOptions, IntoClause *into,
 #define EXECUTOR_RUN_PASS	queryDesc, direction, count, execute_once
 #endif
 
+/* The same arguments in a struct. */
+typedef struct ExecutorRunArgs
+{
+	QueryDesc  *queryDesc;
+	ScanDirection direction;
+	uint64		count;
+#if PG_VERSION_NUM < 180000
+	bool		execute_once;
+#endif
+} ExecutorRunArgs;
+
+#define EXECUTOR_RUN_PACK	{EXECUTOR_RUN_PASS}
+#if PG_VERSION_NUM >= 180000
+#define EXECUTOR_RUN_UNPACK(a) \
+	(a)->queryDesc, (a)->direction, (a)->count
+#else
+#define EXECUTOR_RUN_UNPACK(a) \
+	(a)->queryDesc, (a)->direction, (a)->count, (a)->execute_once
+#endif
+
 #define PROCESS_UTILITY_ARGS \
 	PlannedStmt *pstmt, const char *queryString, bool readOnlyTree, \
 	ProcessUtilityContext context, ParamListInfo params, \

@@ -1,5 +1,4 @@
-# C functions that change a table in the read-only phase, or read the target of an
-# INSERT whose SELECT workers run.
+# C functions that change a table in the read-only phase.
 #
 # Core rejects SQL statements that write in parallel mode. A C function that
 # calls the table's access method must get an error from the module, since
@@ -28,13 +27,8 @@ max_worker_processes = 8
 });
 $node->start;
 $node->safe_psql('postgres', qq{
-CREATE EXTENSION temp_parallel;
 CREATE FUNCTION insert_row(regclass, text) RETURNS void
 LANGUAGE C STRICT PARALLEL RESTRICTED AS '$library';
-CREATE FUNCTION query_value(text) RETURNS text
-LANGUAGE C STABLE STRICT PARALLEL RESTRICTED AS '$library';
-CREATE TABLE p AS SELECT g AS id FROM generate_series(1, 5000) g;
-ANALYZE p;
 CREATE FUNCTION in_leader(i int) RETURNS bool LANGUAGE plpgsql PARALLEL RESTRICTED AS
 \$\$ BEGIN RETURN true; END \$\$;
 });
@@ -97,22 +91,6 @@ my $out = $node->safe_psql('postgres',
 	SELECT count(*) FROM t;});
 is((split(/\n/, $out))[-1], '10001',
 	'a row inserted behind its back outlives a read of its page, and eviction');
-
-# A query of a function within an INSERT in parallel mode, whose own parallel plan would
-# flush the target: the leader reads the target, as of the start of the statement. If it
-# were flushed, rows inserted afterwards would be lost, or workers would read pages that
-# the leader is writing.
-my $insert = q{INSERT INTO t SELECT query_value('SELECT count(*) FROM t WHERE id >= 0')::int + 100000 FROM p WHERE id % 50 = 1};
-$out = $node->safe_psql('postgres', "$setup ROLLBACK; EXPLAIN (COSTS OFF) $insert;
-	SELECT flushes FROM (SELECT 1) s, temp_parallel_stats();
-	$insert;
-	SELECT flushes FROM temp_parallel_stats();
-	SELECT count(*), min(id), max(id) FROM t WHERE id > 100000;
-	TRUNCATE evictor;
-	INSERT INTO evictor SELECT g, repeat('e', 1000) FROM generate_series(1, 2000) g;
-	SELECT count(*) FROM t;");
-like($out, qr/^Insert on t\n.*Gather/, 'INSERT with a C function that runs a query: the plan is parallel');
-like($out, qr/\n(\d+)\n\1\n100\|110000\|110000\n10100$/, 'its target is not flushed, and no row is lost');
 
 $node->stop;
 ok( slurp_file($node->logfile) !~ /TRAP:|PANIC:|terminated by signal|leak/,

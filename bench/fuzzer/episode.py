@@ -39,7 +39,9 @@ FUNCTIONS = [
     "CREATE FUNCTION fz.caught(q text) RETURNS text LANGUAGE plpgsql AS $$ DECLARE s text; BEGIN"
     " BEGIN EXECUTE q INTO s; EXCEPTION WHEN division_by_zero THEN s := 'caught'; END; EXECUTE q"
     " INTO s; RETURN s; EXCEPTION WHEN division_by_zero THEN RETURN 'caught'; END $$",
-    # AFTER triggers of targets of INSERT ... SELECT.
+    # Triggers of targets of INSERT ... SELECT.
+    "CREATE FUNCTION fz.before_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+    " IF NEW.h % 5 = 0 THEN RETURN NULL; END IF; NEW.v := NEW.v || '!'; RETURN NEW; END $$",
     "CREATE FUNCTION fz.after_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
     " EXECUTE format('DELETE FROM %I WHERE h = $1', TG_TABLE_NAME) USING NEW.h; RETURN NULL; END $$",
     "CREATE FUNCTION fz.after_statement() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"

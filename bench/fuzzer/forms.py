@@ -113,6 +113,21 @@ INSERTS = {
         " CREATE TRIGGER statement AFTER INSERT ON {out} REFERENCING NEW TABLE AS added"
         " EXECUTE FUNCTION fz.after_statement()",
         (f"INSERT INTO {{out}} {ROWS}",)),
+    "insert before trigger": inserting(
+        "(h int, v text);"
+        " CREATE TRIGGER before BEFORE INSERT ON {out} FOR EACH ROW EXECUTE FUNCTION fz.before_row()",
+        (f"INSERT INTO {{out}} {ROWS}",)),
+    "insert update": inserting(
+        "(h int UNIQUE, n int DEFAULT 0)",
+        ("INSERT INTO {out} SELECT DISTINCT hashtext(q::text) % 40 FROM ({sql}) q",
+         "INSERT INTO {out} SELECT DISTINCT hashtext(q::text) % 50 FROM ({sql}) q"
+         " ON CONFLICT (h) DO UPDATE SET n = {out}.n + 1 WHERE {out}.h > 3 RETURNING h, n")),
+    "insert from itself": inserting(
+        "(h int, v text)",
+        (f"INSERT INTO {{out}} {ROWS}",
+         "INSERT INTO {out} SELECT h + 1, count(*) OVER (PARTITION BY h) FROM {out} WHERE h NOT IN"
+         " (SELECT hashtext(q::text) + 1 FROM ({sql}) q)",
+         "INSERT INTO {out} SELECT max(h), v FROM {out} GROUP BY v RETURNING *, (SELECT count(*) FROM {out})")),
     "insert returning": inserting(
         "(h int CHECK (h IS NOT NULL), v text, n int GENERATED ALWAYS AS (length(v)) STORED, d text DEFAULT 'd')",
         (f"INSERT INTO {{out}} (h, v) {ROWS} RETURNING h, n, d, v",)),

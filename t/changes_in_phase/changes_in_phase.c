@@ -1,11 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * changes_in_phase.c
- *	  C functions for t/046_changes_in_phase.pl.
+ *	  A C function that changes a table in parallel mode.
  *
- * One changes a table in parallel mode: core rejects SQL statements that write
- * then, but heap_insert() itself fails only in a worker.  The other runs a query
- * while an INSERT in parallel mode runs.
+ * For t/046_changes_in_phase.pl.  Core rejects SQL statements that write in
+ * parallel mode, but heap_insert() itself fails only in a worker.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,7 +14,6 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
-#include "executor/spi.h"
 #include "executor/tuptable.h"
 #include "fmgr.h"
 #include "utils/builtins.h"
@@ -24,7 +22,6 @@
 PG_MODULE_MAGIC;
 
 PG_FUNCTION_INFO_V1(insert_row);
-PG_FUNCTION_INFO_V1(query_value);
 
 /*
  * insert_row(table regclass, how text): insert a row of NULLs through the
@@ -50,21 +47,4 @@ insert_row(PG_FUNCTION_ARGS)
 	ExecDropSingleTupleTableSlot(slot);
 	table_close(rel, RowExclusiveLock);
 	PG_RETURN_VOID();
-}
-
-/* query_value(query text) returns text: the first value of a query that reads. */
-Datum
-query_value(PG_FUNCTION_ARGS)
-{
-	char	   *query = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	MemoryContext caller = CurrentMemoryContext;
-	char	   *value;
-
-	SPI_connect();
-	if (SPI_execute(query, true, 0) != SPI_OK_SELECT || SPI_processed != 1)
-		elog(ERROR, "query returns no row, or several");
-	value = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
-	value = MemoryContextStrdup(caller, value);
-	SPI_finish();
-	PG_RETURN_TEXT_P(cstring_to_text(value));
 }

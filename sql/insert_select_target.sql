@@ -1,7 +1,8 @@
 --
--- INSERT INTO a temporary table ... SELECT whose SELECT cannot be parallel: the
--- serial plan, why, and the same rows as without the module.  If something here is
--- planned in parallel, the statement fails or its result depends on the workers.
+-- INSERT INTO a temporary table ... SELECT: what the query may contain, and the
+-- definition of the target. Workers run the SELECT, or it is refused and EXPLAIN says
+-- why; in either case the rows are those that are inserted without the module. If
+-- something here differs, rows are wrong or lost, or a statement fails that did not.
 --
 LOAD 'temp_parallel';
 \i sql/include/inserts.sql
@@ -14,7 +15,7 @@ CREATE TEMP TABLE t (id int, k int, s text);
 INSERT INTO t SELECT * FROM refused_p WHERE id < 300;
 ANALYZE t;
 
--- Functions that run SQL, which is an error in parallel mode if they are volatile.
+-- Functions that run SQL. Volatile ones see the rows inserted so far.
 CREATE FUNCTION pg_temp.volatile(i int) RETURNS int LANGUAGE plpgsql PARALLEL RESTRICTED AS
 	$$ BEGIN RETURN i + (SELECT count(*) FROM generate_series(1, 0)); END $$;
 CREATE FUNCTION pg_temp.volatile_sql(i int) RETURNS int LANGUAGE sql PARALLEL RESTRICTED AS
@@ -23,10 +24,10 @@ CREATE FUNCTION pg_temp.unsafe(i int) RETURNS int LANGUAGE plpgsql STABLE AS $$ 
 CREATE FUNCTION pg_temp.immutable_unsafe(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN i; END $$;
 CREATE FUNCTION pg_temp.stable(i int) RETURNS int LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS
 	$$ BEGIN RETURN i + (SELECT count(*) FROM generate_series(1, 0)); END $$;
--- From 17 on, the end of an exception block is such an error, too, and is caught.
+-- From 17 on, functions may have an exception block in parallel mode.
 CREATE FUNCTION pg_temp.caught(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS
 	$$ BEGIN BEGIN RETURN i; EXCEPTION WHEN OTHERS THEN RETURN NULL; END; END $$;
--- a function that calls a volatile one, whatever it is declared as
+-- a function that calls a volatile one
 CREATE FUNCTION pg_temp.calls(i int) RETURNS int LANGUAGE sql STABLE PARALLEL RESTRICTED AS
 	$$ SELECT pg_temp.volatile(i) $$;
 -- a volatile function of core's is not refused
@@ -72,7 +73,7 @@ CREATE DOMAIN pg_temp.volatile_domain AS int CHECK (pg_temp.volatile(VALUE) > 0)
 CREATE DOMAIN pg_temp.over_domain AS pg_temp.volatile_domain;
 CREATE TYPE pg_temp.pair AS (a pg_temp.over_domain, b int);
 :run ('INSERT INTO plain SELECT (row(id, k)::pg_temp.pair).a, k, s FROM refused_p', 'SELECT * FROM plain');
--- WITH that modifies data; ON CONFLICT DO UPDATE, which locks and updates rows
+-- WITH that modifies data, or is used by RETURNING; ON CONFLICT DO UPDATE
 CREATE TEMP TABLE u (id int UNIQUE, k int, s text);
 :run ('WITH d AS (DELETE FROM t WHERE k = 1 RETURNING *) INSERT INTO plain SELECT id, k, s FROM refused_p UNION ALL SELECT * FROM d', 'SELECT * FROM plain UNION ALL SELECT * FROM t');
 EXPLAIN (COSTS OFF) WITH d AS (DELETE FROM t WHERE k = 1 RETURNING *) INSERT INTO plain SELECT id, k, s FROM refused_p;
@@ -82,6 +83,7 @@ INSERT INTO u SELECT i FROM generate_series(1, 500) i;
 EXPLAIN (COSTS OFF) INSERT INTO u SELECT * FROM refused_p ON CONFLICT (id) DO UPDATE SET k = u.k + 1, s = excluded.s;
 :run ('INSERT INTO u SELECT * FROM refused_p ON CONFLICT (id) DO UPDATE SET k = u.k + 1, s = excluded.s', 'SELECT * FROM u');
 TRUNCATE u;
+:run ('WITH q AS (SELECT * FROM refused_p) INSERT INTO plain SELECT id, k, s FROM q LIMIT 5 RETURNING (SELECT count(*) FROM q)', 'SELECT count(*) FROM plain');
 
 --
 -- The target is read
@@ -229,7 +231,7 @@ CREATE TEMP TABLE keyed1 PARTITION OF keyed DEFAULT;
 :run ('INSERT INTO keyed SELECT id, k FROM refused_p', 'SELECT * FROM keyed');
 
 --
--- The target is not a temporary table of heap
+-- The target is not a temporary table, or not of heap
 --
 CREATE TABLE refused_target (id int, k int, s text);
 EXPLAIN (COSTS OFF) INSERT INTO refused_target SELECT * FROM refused_p;
