@@ -16,7 +16,10 @@
  */
 #include "postgres.h"
 
+#include "executor/tstoreReceiver.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
+#include "utils/tuplestore.h"
 
 #include "exec.h"
 #include "readonly.h"
@@ -141,17 +144,19 @@ run_executor(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 /*
  * Run the executor without parallel mode.  ExecutePlan() looks at
  * parallelModeNeeded in queryDesc's statement, which may belong to a cached
- * plan.  So it gets a copy with the flag cleared.
+ * plan.  So it gets a copy with the flag cleared, in the query's memory context.
  */
 static void
 run_without_workers(ExecutorCall *call)
 {
 	QueryDesc  *queryDesc = call->args.queryDesc;
 	PlannedStmt *stmt = queryDesc->plannedstmt;
-	PlannedStmt copy = *stmt;
+	PlannedStmt *copy = MemoryContextAlloc(queryDesc->estate->es_query_cxt,
+										   sizeof(PlannedStmt));
 
-	copy.parallelModeNeeded = false;
-	queryDesc->plannedstmt = &copy;
+	*copy = *stmt;
+	copy->parallelModeNeeded = false;
+	queryDesc->plannedstmt = copy;
 	PG_TRY();
 	{
 		run_executor(call->next, EXECUTOR_RUN_UNPACK(&call->args));
@@ -163,15 +168,89 @@ run_without_workers(ExecutorCall *call)
 	PG_END_TRY();
 }
 
+/*
+ * Does queryDesc's statement read temporary tables in workers, and the receiver of
+ * its rows insert them into a table?
+ */
+static bool
+inserts_rows(QueryDesc *queryDesc)
+{
+	ListCell   *lc;
+
+	if (queryDesc->dest->mydest != DestIntoRel)
+		return false;
+	foreach(lc, tp_statement_gathers(queryDesc->plannedstmt))
+	{
+		if (tp_find_flush_node(((Plan *) lfirst(lc))->lefttree) != NULL)
+			return true;
+	}
+	return false;
+}
+
+/* Pass the rows of a tuplestore to queryDesc's receiver, as ExecutePlan() does. */
+static void
+pass_on_rows(QueryDesc *queryDesc, Tuplestorestate *rows)
+{
+	DestReceiver *dest = queryDesc->dest;
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(queryDesc->tupDesc,
+													&TTSOpsMinimalTuple);
+
+	dest->rStartup(dest, queryDesc->operation, queryDesc->tupDesc);
+	while (tuplestore_gettupleslot(rows, true, false, slot))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!dest->receiveSlot(slot, dest))
+			break;
+	}
+	dest->rShutdown(dest);
+	ExecDropSingleTupleTableSlot(slot);
+}
+
+/*
+ * CREATE TABLE AS: run the executor in parallel mode, and pass its rows to their
+ * receiver when that has ended, as in an INSERT (exec_select_node.c).  Core inserts
+ * them in parallel mode.  Then, from 17 on, the end of a function's exception block
+ * is an error, which that block itself may catch, so that the function returns
+ * something else.  Over permanent tables it does so without this module, too.
+ */
+static void
+run_and_insert(ExecutorCall *call)
+{
+	QueryDesc  *queryDesc = call->args.queryDesc;
+	DestReceiver *dest = queryDesc->dest;
+	MemoryContext context = queryDesc->estate->es_query_cxt;
+	MemoryContext old = MemoryContextSwitchTo(context);
+	Tuplestorestate *rows = tuplestore_begin_heap(false, false, work_mem);
+
+	MemoryContextSwitchTo(old);
+	PG_TRY();
+	{
+		queryDesc->dest = CreateDestReceiver(DestTuplestore);
+		SetTuplestoreDestReceiverParams(queryDesc->dest, rows, context, false,
+										NULL, NULL);
+		run_executor(call->next, EXECUTOR_RUN_UNPACK(&call->args));
+		queryDesc->dest->rDestroy(queryDesc->dest);
+	}
+	PG_FINALLY();
+	{
+		queryDesc->dest = dest;
+	}
+	PG_END_TRY();
+	pass_on_rows(queryDesc, rows);
+	tuplestore_end(rows);
+}
+
 static void
 run_statement(bool parallel, void *arg)
 {
 	ExecutorCall *call = arg;
 
-	if (parallel)
-		run_executor(call->next, EXECUTOR_RUN_UNPACK(&call->args));
-	else
+	if (!parallel)
 		run_without_workers(call);
+	else if (inserts_rows(call->args.queryDesc))
+		run_and_insert(call);
+	else
+		run_executor(call->next, EXECUTOR_RUN_UNPACK(&call->args));
 }
 
 /*

@@ -72,15 +72,27 @@ static void
 store_rows(SelectState *state)
 {
 	PlanState  *child = outerPlanState(state);
-	TupleTableSlot *slot;
 
-	while (!TupIsNull(slot = ExecProcNode(child)))
+	for (;;)
+	{
+		TupleTableSlot *slot = ExecProcNode(child);
+
+		if (TupIsNull(slot))
+			break;
 		tuplestore_puttupleslot(state->rows, slot);
+	}
 }
 
 /*
  * The same in parallel mode, if parallel, as ExecutePlan() of execMain.c.
  * Subplans outside the child that it has executed must end their workers, too.
+ *
+ * The start of the INSERT has marked its command ID as used, and in parallel mode
+ * the command counter cannot be incremented in that state.  Functions that
+ * the SELECT calls in the leader may increment it, if only by the end of an
+ * exception block.  So it is incremented before.  That changes nothing else: rows
+ * are inserted with the ID that the executor has noted, and the next command, of
+ * a trigger for example, would increment the counter.
  */
 static void
 run_select(bool parallel, void *arg)
@@ -94,6 +106,7 @@ run_select(bool parallel, void *arg)
 		store_rows(state);
 		return;
 	}
+	CommandCounterIncrement();
 	estate->es_use_parallel_mode = true;
 	EnterParallelMode();
 	store_rows(state);

@@ -165,7 +165,10 @@ tp_worker_run(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 		ExecSetTupleBound(shared->tuples_needed, queryDesc->planstate);
 		count = Max(shared->tuples_needed, 0);	/* 0 means all */
 	}
-	call = (ExecutorCall) {next, EXECUTOR_RUN_PACK};
+	call = (ExecutorCall)
+	{
+		next, EXECUTOR_RUN_PACK
+	};
 	tp_run_with_hint(run_executor, &call);
 }
 

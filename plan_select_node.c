@@ -17,6 +17,7 @@
 
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
+#include "optimizer/optimizer.h"
 
 #include "plan.h"
 
