@@ -73,7 +73,7 @@ foreach my $section (split /^(?=## )/m, slurp_file("$top/README.md"))
 {
 	my ($name) = $section =~ /^#+ (.*)/;
 	# the other library of the lists, which this server may not have
-	$section =~ s/auto_explain, |auto_explain(?=;)/$& eq 'auto_explain' ? "''" : ''/ge
+	$section =~ s/auto_explain, //, $section =~ s/SET (\w+) = auto_explain;/RESET $1;/
 	  if !-e $node->config_data('--pkglibdir') . '/auto_explain.so';
 	$n += run_snippets("README.md, $name", $section, 'postgres');
 }
