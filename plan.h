@@ -104,7 +104,6 @@ extern const char *tp_serial_insert_reason(PlannedStmt *stmt);
 #define SELECT_NODE_NAME	"ParallelSelect"
 
 extern void tp_place_select_node(PlannedStmt *stmt);
-extern CustomScan *tp_find_select_node(PlannedStmt *stmt);
 extern bool tp_needs_parallel_mode(PlannedStmt *stmt);
 
 /* plan_repeated.c */

@@ -76,25 +76,23 @@ tp_place_select_node(PlannedStmt *stmt)
 	stmt->parallelModeNeeded = false;
 }
 
-/* The node in the plan of stmt, or NULL. */
-CustomScan *
-tp_find_select_node(PlannedStmt *stmt)
+/* Does stmt have the node? */
+static bool
+has_select_node(PlannedStmt *stmt)
 {
 	Plan	   *plan;
 
 	if (stmt->commandType != CMD_INSERT || !IsA(stmt->planTree, ModifyTable))
-		return NULL;
+		return false;
 	plan = stmt->planTree->lefttree;
-	if (plan == NULL || !IsA(plan, CustomScan) ||
+	return plan != NULL && IsA(plan, CustomScan) &&
 		strcmp(((CustomScan *) plan)->methods->CustomName,
-			   SELECT_NODE_NAME) != 0)
-		return NULL;
-	return (CustomScan *) plan;
+			   SELECT_NODE_NAME) == 0;
 }
 
 /* Does stmt need parallel mode, for all of it or for its SELECT? */
 bool
 tp_needs_parallel_mode(PlannedStmt *stmt)
 {
-	return stmt->parallelModeNeeded || tp_find_select_node(stmt) != NULL;
+	return stmt->parallelModeNeeded || has_select_node(stmt);
 }
