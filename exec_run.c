@@ -16,6 +16,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "executor/tstoreReceiver.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -187,7 +188,10 @@ inserts_rows(QueryDesc *queryDesc)
 	return false;
 }
 
-/* Pass the rows of a tuplestore to queryDesc's receiver, as ExecutePlan() does. */
+/*
+ * Pass the rows of a tuplestore to queryDesc's receiver, which has been started, as
+ * ExecutePlan() of execMain.c does, and shut it down.
+ */
 static void
 pass_on_rows(QueryDesc *queryDesc, Tuplestorestate *rows)
 {
@@ -195,7 +199,6 @@ pass_on_rows(QueryDesc *queryDesc, Tuplestorestate *rows)
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(queryDesc->tupDesc,
 													&TTSOpsMinimalTuple);
 
-	dest->rStartup(dest, queryDesc->operation, queryDesc->tupDesc);
 	while (tuplestore_gettupleslot(rows, true, false, slot))
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -223,6 +226,10 @@ run_and_insert(ExecutorCall *call)
 	Tuplestorestate *rows = tuplestore_begin_heap(false, false, work_mem);
 
 	MemoryContextSwitchTo(old);
+
+	/* creates the table, and marks the command ID as used: see run_select() */
+	dest->rStartup(dest, queryDesc->operation, queryDesc->tupDesc);
+	CommandCounterIncrement();
 	PG_TRY();
 	{
 		queryDesc->dest = CreateDestReceiver(DestTuplestore);

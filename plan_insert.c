@@ -24,12 +24,18 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/transam.h"
+#include "catalog/pg_aggregate.h"
 #include "catalog/pg_proc.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "parser/parsetree.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
 
 #include "plan.h"
 
@@ -61,6 +67,17 @@ tp_is_insert_select(Query *query)
 		rt_fetch(source->rtindex, query->rtable)->rtekind == RTE_SUBQUERY;
 }
 
+/*
+ * Volatile functions
+ *
+ * Such a function may run SQL, and sees the rows inserted so far; if the SELECT is
+ * run ahead, there are none.  Core's own do not look at users' tables.  Looked at
+ * are the functions in the query, the default arguments that the planner adds, the
+ * functions of aggregates, and the constraints of domains.
+ */
+
+static bool calls_volatile_function(Node *node, void *context);
+
 /* Is function volatile, and not one of core's? */
 static bool
 is_volatile_user_function(Oid function, void *context)
@@ -69,10 +86,72 @@ is_volatile_user_function(Oid function, void *context)
 		func_volatile(function) == PROVOLATILE_VOLATILE;
 }
 
-/*
- * Does node, a query or an expression, call a volatile function?  Such a
- * function may run SQL, which sees the rows inserted so far.
- */
+/* Is one of the functions that user's aggregate calls? */
+static bool
+aggregate_is_volatile(Oid aggregate)
+{
+	HeapTuple	tuple;
+	Form_pg_aggregate form;
+	bool		result;
+
+	if (aggregate < FirstNormalObjectId)
+		return false;
+	tuple = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(aggregate));
+	if (!HeapTupleIsValid(tuple))
+		return false;			/* a window function */
+	form = (Form_pg_aggregate) GETSTRUCT(tuple);
+	result = is_volatile_user_function(form->aggtransfn, NULL) ||
+		is_volatile_user_function(form->aggfinalfn, NULL) ||
+		is_volatile_user_function(form->aggcombinefn, NULL) ||
+		is_volatile_user_function(form->aggserialfn, NULL) ||
+		is_volatile_user_function(form->aggdeserialfn, NULL) ||
+		is_volatile_user_function(form->aggmtransfn, NULL) ||
+		is_volatile_user_function(form->aggminvtransfn, NULL) ||
+		is_volatile_user_function(form->aggmfinalfn, NULL);
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/* Do the default values of function's arguments call one? */
+static bool
+defaults_are_volatile(Oid function)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Datum		defaults;
+	bool		isnull;
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	defaults = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_proargdefaults,
+							   &isnull);
+	result = !isnull &&
+		calls_volatile_function(stringToNode(TextDatumGetCString(defaults)),
+								NULL);
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/* Do the constraints of domain type, with those that it is over, call one? */
+static bool
+domain_is_volatile(Oid type)
+{
+	DomainConstraintRef *ref = palloc(sizeof(DomainConstraintRef));
+	ListCell   *lc;
+
+	/* released with the memory context */
+	InitDomainConstraintRef(type, ref, CurrentMemoryContext, false);
+	foreach(lc, ref->constraints)
+	{
+		DomainConstraintState *constraint = lfirst(lc);
+
+		if (calls_volatile_function((Node *) constraint->check_expr, NULL))
+			return true;
+	}
+	return false;
+}
+
+/* Does node, a query or an expression, or a List of such, call one? */
 static bool
 calls_volatile_function(Node *node, void *context)
 {
@@ -80,11 +159,28 @@ calls_volatile_function(Node *node, void *context)
 		return false;
 	if (check_functions_in_node(node, is_volatile_user_function, context))
 		return true;
+	if (IsA(node, Aggref) && aggregate_is_volatile(((Aggref *) node)->aggfnoid))
+		return true;
+	if (IsA(node, WindowFunc) &&
+		aggregate_is_volatile(((WindowFunc *) node)->winfnoid))
+		return true;
+	if (IsA(node, FuncExpr) &&
+		((FuncExpr *) node)->funcid >= FirstNormalObjectId &&
+		defaults_are_volatile(((FuncExpr *) node)->funcid))
+		return true;
+	if (IsA(node, CoerceToDomain) &&
+		domain_is_volatile(((CoerceToDomain *) node)->resulttype))
+		return true;
 	if (IsA(node, Query))
 		return query_tree_walker((Query *) node, calls_volatile_function,
 								 context, 0);
 	return expression_tree_walker(node, calls_volatile_function, context);
 }
+
+/* ----------
+ * The statement
+ * ----------
+ */
 
 /* Is there a subquery in node, an expression or a List of expressions? */
 static bool
@@ -97,15 +193,9 @@ has_sublink(Node *node, void *context)
 	return expression_tree_walker(node, has_sublink, context);
 }
 
-/*
- * May the SELECT of query, for which tp_is_insert_select() is true, be run by
- * workers?  If so, sets *hazard as max_parallel_hazard() of clauses.c does.
- *
- * A CTE is executed as far as its rows are read, so what follows the SELECT must
- * not read more of it.
- */
-InsertRefusal
-tp_insert_refusal(Query *query, char *hazard)
+/* tp_insert_refusal() in a memory context of its own. */
+static InsertRefusal
+query_refusal(Query *query, char *hazard)
 {
 	RangeTblEntry *target = rt_fetch(query->resultRelation, query->rtable);
 
@@ -122,6 +212,27 @@ tp_insert_refusal(Query *query, char *hazard)
 		return INSERT_UNSAFE_QUERY;
 	return calls_volatile_function((Node *) query, NULL) ?
 		INSERT_VOLATILE_QUERY : INSERT_MAY_BE_PARALLEL;
+}
+
+/*
+ * May the SELECT of query, for which tp_is_insert_select() is true, be run by
+ * workers?  If so, sets *hazard as max_parallel_hazard() of clauses.c does.
+ *
+ * A CTE is executed as far as its rows are read, so what follows the SELECT must
+ * not read more of it.
+ */
+InsertRefusal
+tp_insert_refusal(Query *query, char *hazard)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "parallel safety of an INSERT",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	InsertRefusal refusal = query_refusal(query, hazard);
+
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return refusal;
 }
 
 /* ----------

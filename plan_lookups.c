@@ -94,19 +94,26 @@ loops_of_child(Plan *plan, Plan *child, double loops)
 	}
 }
 
-/* The pages that plan reads again in this number of executions. */
+/* pages_of_scan() or reads_of_scan() */
+typedef double (*ScanEstimate) (Plan *plan, double loops, PlannedStmt *stmt);
+
+/*
+ * The sum of an estimate over those scan nodes in plan that are executed more than
+ * once in this number of executions of plan.
+ */
 static double
-pages_of_plan(Plan *plan, double loops, PlannedStmt *stmt)
+sum_over_scans(ScanEstimate estimate, Plan *plan, double loops,
+			   PlannedStmt *stmt)
 {
-	double		pages = loops > 1 ? pages_of_scan(plan, loops, stmt) : 0;
+	double		sum = loops > 1 ? estimate(plan, loops, stmt) : 0;
 	List	   *children = tp_plan_children(plan);
 	ListCell   *lc;
 
 	foreach(lc, children)
-		pages += pages_of_plan(lfirst(lc),
-							   loops_of_child(plan, lfirst(lc), loops), stmt);
+		sum += sum_over_scans(estimate, lfirst(lc),
+							  loops_of_child(plan, lfirst(lc), loops), stmt);
 	list_free(children);
-	return pages;
+	return sum;
 }
 
 /*
@@ -118,12 +125,13 @@ pages_of_plan(Plan *plan, double loops, PlannedStmt *stmt)
 int
 tp_plan_lookup_pages(Plan *plan, Bitmapset *plan_ids, PlannedStmt *stmt)
 {
-	double		pages = pages_of_plan(plan, 1, stmt);
+	double		pages = sum_over_scans(pages_of_scan, plan, 1, stmt);
 	int			plan_id = -1;
 
 	/* the planner keeps those that depend on an outer row out of workers */
 	while ((plan_id = bms_next_member(plan_ids, plan_id)) >= 0)
-		pages += pages_of_plan(list_nth(stmt->subplans, plan_id - 1), 1, stmt);
+		pages += sum_over_scans(pages_of_scan,
+								list_nth(stmt->subplans, plan_id - 1), 1, stmt);
 	return Min(pages, INT_MAX / 4);
 }
 
@@ -196,35 +204,20 @@ reads_of_scan(Plan *plan, double loops, PlannedStmt *stmt)
 	}
 }
 
-/* The same for plan and what is below it. */
-static double
-reads_of_plan(Plan *plan, double loops, PlannedStmt *stmt)
-{
-	double		reads = loops > 1 ? reads_of_scan(plan, loops, stmt) : 0;
-	List	   *children = tp_plan_children(plan);
-	ListCell   *lc;
-
-	foreach(lc, children)
-		reads += reads_of_plan(lfirst(lc),
-							   loops_of_child(plan, lfirst(lc), loops), stmt);
-	list_free(children);
-	return reads;
-}
-
 /*
  * What stmt's lookups in temporary tables cost a process with this number of local
  * buffers beyond the planner's estimate, which includes reading each page once: 0 or
- * more, in planner cost units.
+ * more, in planner cost units.  Subplans are not counted.
  */
 static Cost
 cost_of_copies(PlannedStmt *stmt, double buffers)
 {
-	double		pages = pages_of_plan(stmt->planTree, 1, stmt);
+	double		pages = sum_over_scans(pages_of_scan, stmt->planTree, 1, stmt);
 	double		reads;
 
 	if (pages <= buffers)
 		return 0;
-	reads = reads_of_plan(stmt->planTree, 1, stmt);
+	reads = sum_over_scans(reads_of_scan, stmt->planTree, 1, stmt);
 	return COPY_PAGE_COST * Max(reads * (1 - buffers / pages) - pages, 0);
 }
 

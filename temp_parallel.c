@@ -88,19 +88,16 @@ plan_and_place(FlushCharging charging, FlushCharges *charges, List **flushed,
 }
 
 /*
- * stmt, a plan of parse, flushes tables.  Returns a plan that does not if that is
- * better, because workers would look rows up in more pages than they have local
- * buffers; otherwise stmt.
+ * stmt, a plan of parse, flushes tables, and its workers would look rows up in more
+ * pages than they have local buffers, which costs copies.  Returns a plan that
+ * flushes none if that is better; otherwise stmt.
  */
 static PlannedStmt *
-plan_without_copies(PlannedStmt *stmt, PLANNER_HOOK_ARGS)
+plan_without_copies(PlannedStmt *stmt, Cost copies, PLANNER_HOOK_ARGS)
 {
-	Cost		copies = tp_cost_of_copies_in_worker(stmt);
 	FlushCharges charges = {0};
 	PlannedStmt *other;
 
-	if (copies <= 0)
-		return stmt;
 	other = tp_planner_with_flush_cost(prev_planner, PLANNER_HOOK_PASS,
 									   NOT_FOR_WORKERS, &charges);
 	return tp_costs_less_with_copies(other, stmt->planTree->total_cost + copies) ?
@@ -120,17 +117,19 @@ plan_with_workers(PLANNER_HOOK_ARGS)
 	Query	   *copy = tp_may_read_temp_table(parse) ? copyObject(parse) : NULL;
 	FlushCharges charges = {0};
 	List	   *flushed;
+	Cost		copies;
 	PlannedStmt *stmt = plan_and_place(CHARGE_FLUSH, &charges, &flushed,
 									   PLANNER_HOOK_PASS);
 
 	if (copy == NULL)
 		return stmt;
-	if (flushed != NIL)
+	copies = flushed != NIL ? tp_cost_of_copies_in_worker(stmt) : 0;
+	if (copies > 0)
 	{
 		PlannedStmt *other;
 
 		parse = copyObject(copy);
-		other = plan_without_copies(stmt, PLANNER_HOOK_PASS);
+		other = plan_without_copies(stmt, copies, PLANNER_HOOK_PASS);
 		if (other != stmt)
 			return other;
 	}

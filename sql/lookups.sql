@@ -1,8 +1,8 @@
 --
 -- A nested loop that looks rows up in more pages than a worker may have local buffers.
--- The planner assumes that a page that has been read once is in a cache. If Gather were
--- not charged with copying these pages again and again, the plan would be slower than
--- the one without workers.
+-- The planner assumes that a page that has been read once is in a cache. If the
+-- copies of these pages were not counted, the plan would be slower than the one without
+-- workers.
 --
 SET temp_buffers = 100;
 LOAD 'temp_parallel';
