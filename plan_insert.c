@@ -42,7 +42,7 @@
 /* Why an INSERT has no workers, as EXPLAIN says it; by InsertRefusal. */
 static const char *const refusals[] = {
 	[INSERT_MAY_BE_PARALLEL] = NULL,
-	[INSERT_OTHER_TARGET] = "target is not a temporary table",
+	[INSERT_OTHER_TARGET] = NULL,	/* of no interest */
 	[INSERT_MODIFIES_MORE] = "WITH has a statement that modifies data",
 	[INSERT_UNSAFE_QUERY] = "query is not parallel safe",
 	[INSERT_VOLATILE_QUERY] = "query calls a volatile function",

@@ -7,6 +7,7 @@
 #                               Debian release's own version
 #   bench_server PGCONFIG       the same, and start a cluster
 #   bench_driver MODULE ARG...  run a module or package of bench/tpbench as a step
+#   python_venv NAME REQUIREMENTS  install Python packages into a virtual environment
 
 # For what is expensive to obtain again. The user may delete it.
 cache=${XDG_CACHE_HOME:-$HOME/.cache}
@@ -49,23 +50,26 @@ bench_server() {
 		-l "$work/cluster.log" -w restart || die "the server did not restart"
 }
 
-# Its venv is kept in the cache, one per version of Python and of requirements.txt.
-bench_driver() {
-	local python venv
+# Sets $venv, which is kept in the cache, one per version of Python and of REQUIREMENTS.
+python_venv() {
+	local python
 	python=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-	venv=$cache/temp_parallel/driver-$python-$(cksum <"$top/bench/requirements.txt" | tr ' ' -)
-	if [ ! -e "$venv/complete" ]; then
-		apt_install_missing python3-venv
-		progress "installing the database driver for Python $python"
-		if ! run "$work/venv.log" python3 -m venv --clear "$venv" ||
-			! run "$work/venv.log" "$venv/bin/pip" install --quiet \
-				--disable-pip-version-check -r "$top/bench/requirements.txt"
-		then
-			cat "$work/venv.log"
-			die "could not install the database driver"
-		fi
-		touch "$venv/complete"
+	venv=$cache/temp_parallel/$1-$python-$(cksum <"$2" | tr ' ' -)
+	[ ! -e "$venv/complete" ] || return 0
+	apt_install_missing python3-venv
+	progress "installing Python packages ($1) for Python $python"
+	if ! run "$work/venv.log" python3 -m venv --clear "$venv" ||
+		! run "$work/venv.log" "$venv/bin/pip" install --quiet \
+			--disable-pip-version-check -r "$2"
+	then
+		cat "$work/venv.log"
+		die "could not install the Python packages"
 	fi
+	touch "$venv/complete"
+}
+
+bench_driver() {
+	python_venv driver "$top/bench/requirements.txt"
 	# Like run(), but with the caller's stdout: what it prints is the result.
 	PGDATABASE=postgres START=$SECONDS TEMP_BUFFERS=$buffers \
 		PYTHONPATH=$top/bench PYTHONDONTWRITEBYTECODE=1 \
