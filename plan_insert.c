@@ -112,15 +112,19 @@ aggregate_is_volatile(Oid aggregate)
 	return result;
 }
 
-/* Do the default values of function's arguments call one? */
+/* Do the default values call one, if the planner has to add any to call? */
 static bool
-defaults_are_volatile(Oid function)
+defaults_are_volatile(FuncExpr *call)
 {
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	HeapTuple	tuple;
 	Datum		defaults;
 	bool		isnull;
 	bool		result;
 
+	if (call->funcid < FirstNormalObjectId ||
+		list_length(call->args) >= get_func_nargs(call->funcid))
+		return false;
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(call->funcid));
 	if (!HeapTupleIsValid(tuple))
 		return false;
 	defaults = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_proargdefaults,
@@ -164,9 +168,7 @@ calls_volatile_function(Node *node, void *context)
 	if (IsA(node, WindowFunc) &&
 		aggregate_is_volatile(((WindowFunc *) node)->winfnoid))
 		return true;
-	if (IsA(node, FuncExpr) &&
-		((FuncExpr *) node)->funcid >= FirstNormalObjectId &&
-		defaults_are_volatile(((FuncExpr *) node)->funcid))
+	if (IsA(node, FuncExpr) && defaults_are_volatile((FuncExpr *) node))
 		return true;
 	if (IsA(node, CoerceToDomain) &&
 		domain_is_volatile(((CoerceToDomain *) node)->resulttype))

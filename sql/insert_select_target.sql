@@ -50,6 +50,11 @@ SELECT answers FROM pg_temp.inserts(CASE WHEN current_setting('server_version_nu
 :run ('INSERT INTO plain SELECT id, k, s FROM refused_p FOR UPDATE', 'SELECT * FROM plain');
 :run ('INSERT INTO plain SELECT id, k, s FROM refused_p RETURNING pg_temp.volatile(id)', 'SELECT * FROM plain');
 :run ('INSERT INTO plain SELECT id, k, s FROM refused_p RETURNING pg_temp.unsafe(id)', 'SELECT * FROM plain');
+-- the default value of an argument, which the planner adds
+CREATE FUNCTION pg_temp.with_default(i int, j int DEFAULT pg_temp.volatile(7)) RETURNS int LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS
+	$$ BEGIN RETURN i + j; END $$;
+:run ('INSERT INTO plain SELECT pg_temp.with_default(id), k, s FROM refused_p', 'SELECT * FROM plain');
+:run ('INSERT INTO plain SELECT pg_temp.with_default(id, k), k, s FROM refused_p', 'SELECT * FROM plain');
 -- an aggregate, and operators by which rows are sorted, that call such functions
 CREATE FUNCTION pg_temp.volatile_add(a int, b int) RETURNS int LANGUAGE plpgsql PARALLEL SAFE AS
 	$$ BEGIN RETURN a + b + (SELECT count(*) FROM generate_series(1, 0)); END $$;
