@@ -148,7 +148,9 @@ endif
 endif
 name_skipped = for t in $(REGRESS); do \
 	sed -n "s/^skipped: /skipped: $$t: /p" results/$$t.out; done
-$(eval pg_isolation_regress_installcheck = @$$(name_skipped); $(value pg_isolation_regress_installcheck))
+hash := \#
+$(eval pg_isolation_regress_installcheck = @$$(name_skipped); \
+	$(subst $(hash),\$(hash),$(value pg_isolation_regress_installcheck)))
 
 # The zip for PGXN: what is committed, less what .gitattributes leaves out. Addresses
 # that end with .example reach nobody.
