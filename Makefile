@@ -99,6 +99,9 @@ PG_CFLAGS += -Wall -Wextra -Werror \
 	-Wno-cast-function-type
 endif
 
+# Made by the rules below; sql is a link if another directory is built in.
+EXTRA_CLEAN = destdir.conf $(if $(filter-out $(CURDIR),$(top)),$(CURDIR)/sql)
+
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
@@ -111,12 +114,10 @@ ifneq ($(top),$(CURDIR))
 installcheck: $(CURDIR)/sql
 $(CURDIR)/sql:
 	ln -s $(top)/sql $@
-EXTRA_CLEAN += $(CURDIR)/sql
 endif
 
 # Before installation, the servers that the TAP tests start find the extension below
 # DESTDIR. The server of the regression tests needs the same settings: make destdir.conf
-EXTRA_CLEAN += destdir.conf
 ifneq ($(DESTDIR),)
 installcheck: destdir.conf
 installcheck: export TEMP_CONFIG = $(CURDIR)/destdir.conf
