@@ -669,6 +669,9 @@ class Episode:
             for sql in statements:
                 if sql.startswith("DROP TABLE out_"):
                     self.must(sql.replace("TABLE", "TABLE IF EXISTS"))
+        for sql in statements:
+            if sql.startswith("DEALLOCATE out_"):
+                self.must(f"DO $$ BEGIN {sql}; EXCEPTION WHEN invalid_sql_statement_name THEN END $$")
         self.set({"role": "none"})
         self.sync()
         answer = answers.answer(outcomes, self.explained)
