@@ -29,14 +29,18 @@ max_parallel_workers = 8
 });
 $node->start;
 
-my ($out, $err);
-$node->psql('postgres', qq{
+my $setup = qq{
 LOAD '$loaded';
 SET max_parallel_workers_per_gather = 2;
 SET min_parallel_table_scan_size = 0;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 CREATE TEMP TABLE t AS SELECT g AS id FROM generate_series(1, 50000) g;
+};
+
+my ($out, $err);
+$node->psql('postgres', qq{
+$setup
 ANALYZE t;
 SELECT count(*) FROM t;
 \\! mv '$other' '$loaded'
@@ -44,12 +48,7 @@ SELECT 'refused', count(*) FROM t;
 SET temp_parallel.enabled = off;
 SELECT 'serial', count(*) FROM t;
 \\c
-LOAD '$loaded';
-SET max_parallel_workers_per_gather = 2;
-SET min_parallel_table_scan_size = 0;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-CREATE TEMP TABLE t AS SELECT g AS id FROM generate_series(1, 50000) g;
+$setup
 SELECT 'reconnected', count(*) FROM t;
 }, stdout => \$out, stderr => \$err, on_error_stop => 0);
 
