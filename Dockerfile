@@ -4,7 +4,9 @@
 #   docker run --rm -d --name tp --shm-size=256m -e POSTGRES_PASSWORD=secret temp_parallel
 #   docker exec -it tp psql -U postgres
 #
-# Every session has the module loaded. Parallel queries need more shared memory than
+# Every session has the module loaded; other arguments for the server replace that setting,
+# so repeat it: docker run ... temp_parallel -c session_preload_libraries=temp_parallel -c ...
+# Parallel queries need more shared memory than
 # the 64 MB that a container has by default. script/packaging runs these commands in a
 # chroot.
 ARG PG_MAJOR=18
