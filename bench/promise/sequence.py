@@ -25,6 +25,7 @@ SET plan_cache_mode = force_generic_plan
 SET cpu_tuple_cost = 1
 SET cpu_operator_cost = 0.1
 SET temp_parallel.buffer_scan_cost = 0
+SET temp_parallel.share_local_buffers = off
 """.strip().split("\n")
 
 DIRTY = """

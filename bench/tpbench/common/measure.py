@@ -4,6 +4,7 @@ import hashlib
 import time
 from dataclasses import dataclass
 from statistics import median
+from typing import NamedTuple
 
 from .session import use
 
@@ -60,9 +61,20 @@ def is_parallel(plan):
     return any("Gather" in line for line in plan)
 
 
+class Counters(NamedTuple):
+    """What the session has done so far."""
+
+    shared: int     # pages
+    flushed: int    # pages
+    launched: int   # workers over temporary tables
+
+    def since(self, earlier):
+        return Counters(*(now - then for now, then in zip(self, earlier)))
+
+
 def counters(conn):
-    """Pages flushed, and workers launched over temporary tables, in this session."""
-    return conn.execute("SELECT pages_flushed, workers_launched FROM temp_parallel_stats()").fetchone()
+    return Counters(*conn.execute("SELECT pages_shared, pages_flushed, workers_launched"
+                                  " FROM temp_parallel_stats()").fetchone())
 
 
 def select(runs, workload, phase, arm):

@@ -8,10 +8,10 @@ from ..common import measure
 from ..common.arguments import listed, require_writable
 from ..common.machine import load_average, load_line, machine
 from ..common.progress import Progress, TimeLeft
-from ..common.session import OFF, ON, UNLOGGED, connect, value
+from ..common.session import FLUSHED, OFF, ON, UNLOGGED, connect, value
 from . import plot, report, sequence
 
-ARMS = {arm.name: arm for arm in (OFF, ON, UNLOGGED)}
+ARMS = {arm.name: arm for arm in (OFF, FLUSHED, ON, UNLOGGED)}
 SETTINGS = {"temp_buffers": os.environ.get("TEMP_BUFFERS", "512MB")}
 # For the reader, as they are not set.
 SHOWN = ("temp_buffers", "shared_buffers", "work_mem", "max_parallel_workers_per_gather", "jit")

@@ -6,7 +6,7 @@ from .report import arms_of
 from .sequence import WORKLOADS
 
 # for color-blind readers, too (Okabe and Ito)
-COLOURS = {"off": "#0072B2", "on": "#D55E00", "unlogged": "#009E73"}
+COLOURS = {"off": "#0072B2", "flushed": "#E69F00", "on": "#D55E00", "unlogged": "#009E73"}
 
 
 def draw_workload(axis, sequences, name):

@@ -28,12 +28,12 @@ SELECT s.region, count(*), sum(s.amount), sum(o.amount) FROM sales s JOIN orders
  WHERE s.day BETWEEN 100 AND 199 AND o.day BETWEEN 100 AND 199 GROUP BY s.region
 """
 
-# Rows of the report, and after each report one with its time, and the pages flushed and
-# workers launched so far.
+# Rows of the report, and after each report one with its time, and the pages shared, the
+# pages flushed and the workers launched so far.
 LOOP = """
 CREATE FUNCTION pg_temp.reports(queries integer)
 RETURNS TABLE (region integer, sales bigint, amount numeric, quantity numeric,
-               ms float8, flushed bigint, launched bigint)
+               ms float8, shared bigint, flushed bigint, launched bigint)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -43,11 +43,11 @@ BEGIN
         started := clock_timestamp();
         RETURN QUERY
         SELECT region, count(*), sum(amount), avg(quantity),
-               NULL::float8, NULL::bigint, NULL::bigint
+               NULL::float8, NULL::bigint, NULL::bigint, NULL::bigint
           FROM sales WHERE day BETWEEN 100 AND 299 GROUP BY region;
         ms := extract(epoch FROM clock_timestamp() - started) * 1000;
-        flushed := (SELECT pages_flushed FROM temp_parallel_stats());
-        launched := (SELECT workers_launched FROM temp_parallel_stats());
+        SELECT pages_shared, pages_flushed, workers_launched INTO shared, flushed, launched
+          FROM temp_parallel_stats();
         RETURN NEXT;
     END LOOP;
 END $$
@@ -71,7 +71,9 @@ WORKLOADS = {
 @dataclass(frozen=True)
 class Query:
     ms: float
-    plan: str           # "parallel" or "serial"; with temporary tables "flush" if it wrote pages
+    plan: str           # "parallel" or "serial"; with temporary tables "flush" if it wrote pages,
+                        # "share" if workers read pages in the leader's memory
+    shared: int         # pages
     flushed: int        # pages
     digest: str
 
@@ -81,26 +83,31 @@ class Sequence:
     workload: str
     arm: str
     round: int
-    fill_ms: float      # not part of any ratio
+    loads: list         # ms of each table, not part of the queries' ratios
     queries: list
 
-    def ms(self, k):
-        """The first k queries."""
-        return sum(query.ms for query in self.queries[:k])
+    def ms(self, k, skipped=0):
+        """The first k queries, without the first skipped ones of them."""
+        return sum(query.ms for query in self.queries[skipped:k])
 
 
 def fill(conn, arm, workload, rows, analyze):
-    start = time.perf_counter()
+    """The time of each table, in ms."""
+    loads = []
     for name in workload.tables:
+        start = time.perf_counter()
         conn.execute(TABLE.format(name=name, persistence=arm.persistence))
         conn.execute(FILL.format(name=name, rows=rows))
         if analyze:
             conn.execute(f"ANALYZE {name}")
-    return (time.perf_counter() - start) * 1000
+        loads.append((time.perf_counter() - start) * 1000)
+    return loads
 
 
-def kind(flushed, launched):
-    return "flush" if flushed else "parallel" if launched else "serial"
+def kind(did, parallel):
+    if not did.launched and not parallel:
+        return "serial"
+    return "+".join(["share"] * bool(did.shared) + ["flush"] * bool(did.flushed)) or "parallel"
 
 
 def statements(conn, arm, sql, queries):
@@ -113,8 +120,8 @@ def statements(conn, arm, sql, queries):
             cur.execute(sql)
             ms = (time.perf_counter() - start) * 1000
             digest = measure.digest(cur.pgresult)
-        flushed, launched = (now - then for now, then in zip(measure.counters(conn), before))
-        result.append(Query(ms, kind(flushed, launched or parallel), flushed, digest))
+        did = measure.counters(conn).since(before)
+        result.append(Query(ms, kind(did, parallel), did.shared, did.flushed, digest))
     return result
 
 
@@ -123,13 +130,16 @@ def loop(conn, arm, queries):
     parallel = arm == UNLOGGED and measure.is_parallel(measure.explain(conn, arm, ONE_TABLE))
     before = measure.counters(conn)
     result, answer = [], []
-    for *values, ms, flushed, launched in conn.execute(f"SELECT * FROM pg_temp.reports({queries})"):
+    for *values, ms, shared, flushed, launched in conn.execute(
+            f"SELECT * FROM pg_temp.reports({queries})"):
         if ms is None:
             answer.append(values)
             continue
-        pages, workers = flushed - before[0], launched - before[1]
-        result.append(Query(ms, kind(pages, workers or parallel), pages, measure.digest_rows(answer)))
-        answer, before = [], (flushed, launched)
+        now = measure.Counters(shared, flushed, launched)
+        did = now.since(before)
+        result.append(Query(ms, kind(did, parallel), did.shared, did.flushed,
+                            measure.digest_rows(answer)))
+        answer, before = [], now
     return result
 
 
@@ -139,18 +149,18 @@ def run(settings, arm, name, round, rows, queries, analyze):
     workload = WORKLOADS[name]
     with connect(settings) as conn:
         use(conn, arm)
-        fill_ms = fill(conn, arm, workload, rows, analyze)
+        loads = fill(conn, arm, workload, rows, analyze)
         done = statements(conn, arm, workload.sql, queries) if workload.sql \
             else loop(conn, arm, queries)
         conn.execute(f"DROP TABLE {', '.join(workload.tables)}")
-    return Sequence(name, arm.name, round, fill_ms, done)
+    return Sequence(name, arm.name, round, loads, done)
 
 
 def same_answers(sequences, workload):
     return len({q.digest for s in sequences if s.workload == workload for q in s.queries}) == 1
 
 
-def ratios(sequences, workload, k, base):
-    """For each round, the time of the first k queries when on by that of base."""
-    times = {(s.arm, s.round): s.ms(k) for s in sequences if s.workload == workload}
+def ratios(sequences, base, ms):
+    """For each round, ms(Sequence) when on by that of base."""
+    times = {(s.arm, s.round): ms(s) for s in sequences}
     return [ms / times[base, round] for (arm, round), ms in times.items() if arm == "on"]

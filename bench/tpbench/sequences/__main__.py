@@ -56,8 +56,8 @@ def run(conn, sequence, arms, digests):
         after = measure.counters(conn)
         digests.add(done.digest)
         ms.append(done.ms)
-        flushed.append(after[0] - before[0])
-        parallel.append(after[1] > before[1])
+        flushed.append(after.flushed - before.flushed)
+        parallel.append(after.launched > before.launched)
         before = after
     return policy.Run(ms, flushed, parallel)
 
