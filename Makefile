@@ -18,10 +18,12 @@ OBJS = \
 	exec_second_look.o \
 	exec_select_node.o \
 	exec_sent_values.o \
+	exec_share.o \
 	exec_worker.o \
 	exec_worker_pool.o \
 	exec_worker_refuse.o \
 	exec_worker_relations.o \
+	exec_worker_share.o \
 	flush_cost.o \
 	func_calibrate.o \
 	func_calibrate_stats.o \
@@ -39,6 +41,7 @@ OBJS = \
 	localbuf_hints.o \
 	localbuf_read.o \
 	localbuf_relations.o \
+	localbuf_share.o \
 	localbuf_stats.o \
 	plan_flush_node.o \
 	plan_gather_cost.o \

@@ -12,7 +12,9 @@
 #include "executor/execdesc.h"
 #include "executor/executor.h"
 #include "nodes/extensible.h"
+#include "utils/resowner.h"
 
+#include "localbuf.h"
 #include "plan.h"
 
 /* exec_run.c */
@@ -32,7 +34,48 @@ extern void tp_find_parallel_nodes(PlanState *root, List **gathers,
 								   List **flush_nodes);
 extern const FlushPlan *tp_flush_node_plan(CustomScanState *flush_node);
 extern void tp_skip_flush_nodes(List *flush_nodes);
-extern void tp_count_launched_workers(List *flush_nodes);
+extern void tp_look_at_workers(List *flush_nodes);
+
+/* exec_share.c */
+typedef struct SharedPage		/* a dirty page of the leader's */
+{
+	Oid			relid;
+	ForkNumber	fork;
+	BlockNumber block;
+	int			buffer;			/* its number in the leader's pool */
+} SharedPage;
+
+typedef struct FlushShared		/* in dynamic shared memory; filled by the
+								 * leader before each launch */
+{
+	int64		tuples_needed;	/* of the Gather, see ExecSetTupleBound() */
+	SharedMemory memory;		/* where the pages are; only if there are any */
+	bool		failed;			/* set by a worker that could not map it */
+	int			capacity;		/* of pages */
+	int			npages;
+	SharedPage	pages[FLEXIBLE_ARRAY_MEMBER];
+} FlushShared;
+
+/* key of FlushShared in the parallel query's table of contents */
+#define FLUSH_SHARED_KEY	UINT64CONST(0x7E3B000000000001)
+
+typedef struct SharedPages
+{
+	struct SharedPages *outer;	/* of the statement that runs this one */
+	PlanState  *root;			/* of the plan that is run */
+	MemoryContext context;
+	ResourceOwner owner;		/* of the pins */
+	int		   *pinned;			/* numbers of the buffers; or NULL */
+	int			npinned;
+} SharedPages;
+
+extern void tp_share_before_statement(PlannedStmt *stmt);
+extern void tp_share_before_utility(Node *statement);
+extern void tp_share_begin(SharedPages *pages, PlanState *root,
+						   MemoryContext context);
+extern void tp_share_end(SharedPages *pages);
+extern void tp_share_abandon(SharedPages *pages);
+extern void tp_share_pages(FlushShared *shared, List *relations, int limit);
 
 /* exec_select_node.c */
 extern void tp_register_select_node(void);
@@ -53,11 +96,6 @@ extern void tp_inline_initplans(EState *estate, List *gathers);
 extern void tp_check_sent_values(QueryDesc *queryDesc);
 
 /* exec_worker.c */
-typedef struct FlushShared		/* in dynamic shared memory */
-{
-	int64		tuples_needed;	/* of the Gather, see ExecSetTupleBound() */
-} FlushShared;
-
 extern void tp_worker_begin(QueryDesc *queryDesc);
 extern void tp_worker_check(QueryDesc *queryDesc);
 extern void tp_worker_attach(FlushShared *shared);
@@ -65,7 +103,12 @@ extern void tp_worker_run(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
 extern void tp_worker_end(void);
 
 /* exec_worker_pool.c */
-extern void tp_worker_open_local_buffers(Relation rel, int pool);
+extern void tp_worker_open_local_buffers(Relation rel, int pool, int adopted);
+
+/* exec_worker_share.c */
+extern FlushShared *tp_worker_find_shared(void);
+extern void tp_worker_adopt_pages(FlushShared *shared);
+extern void tp_worker_release_pages(void);
 
 /* exec_worker_refuse.c */
 extern void tp_worker_refuse_statement(List *rtable);

@@ -56,7 +56,7 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 		ExplainPropertyText("Flush Refused",
 							psprintf("dirtied=%d cost=%.2f account=%.2f saving=%.2f",
 									 flush.dirtied, flush.cost,
-									 tp_flush_account(&flush),
+									 flush.account,
 									 saving.saving + flush.search), es);
 	else
 	{
@@ -64,7 +64,7 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 							   es);
 		ExplainPropertyFloat("Refused Flush Cost", NULL, flush.cost, 2, es);
 		ExplainPropertyFloat("Refused Flush Account", NULL,
-							 tp_flush_account(&flush), 2, es);
+							 flush.account, 2, es);
 		ExplainPropertyFloat("Refused Flush Saving", NULL,
 							 saving.saving + flush.search, 2, es);
 	}

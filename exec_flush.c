@@ -15,8 +15,8 @@
  * has no more workers launched, and in the leader it returns no rows once there
  * are that many.
  *
- * The invariant: when a worker starts, the files of each table and index that
- * it may read hold every page as the leader sees it.
+ * The invariant: when a worker starts, every page of each table and index that it
+ * may read is in the files as the leader sees it, or listed for the worker.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,7 +37,11 @@ typedef struct TempFlushState
 	PlanState  *gather;			/* in the leader: the Gather above */
 	bool		skipped;		/* the second look left it to the leader */
 	bool		launched;		/* a launch that is not counted yet */
-	int64		written;		/* pages, by all launches of this execution */
+	int			limit;			/* pages to list that are not listed yet */
+	int			capacity;		/* pages for which shared has room */
+	FlushShared *shared;		/* in the leader; see worker_has_failed() */
+	int64		pages_shared;	/* by all launches of this execution */
+	int64		written;		/* pages, by the same */
 	double		time;			/* of these, milliseconds */
 } TempFlushState;
 
@@ -48,6 +52,8 @@ static void temp_flush_rescan(CustomScanState *css);
 static TupleTableSlot *temp_flush_exec(CustomScanState *css);
 static Size temp_flush_estimate_dsm(CustomScanState *css,
 									ParallelContext *pcxt);
+static void temp_flush_initialize_dsm(CustomScanState *css,
+									  ParallelContext *pcxt, void *coordinate);
 static void temp_flush_before_launch(CustomScanState *css,
 									 ParallelContext *pcxt, void *coordinate);
 static void temp_flush_initialize_worker(CustomScanState *css, shm_toc *toc,
@@ -67,7 +73,7 @@ static const CustomExecMethods exec_methods = {
 	.EndCustomScan = temp_flush_end,
 	.ReScanCustomScan = temp_flush_rescan,
 	.EstimateDSMCustomScan = temp_flush_estimate_dsm,
-	.InitializeDSMCustomScan = temp_flush_before_launch,
+	.InitializeDSMCustomScan = temp_flush_initialize_dsm,
 	.ReInitializeDSMCustomScan = temp_flush_before_launch,
 	.InitializeWorkerCustomScan = temp_flush_initialize_worker,
 	.ExplainCustomScan = temp_flush_explain,
@@ -278,30 +284,120 @@ tp_skip_flush_nodes(List *flush_nodes)
 }
 
 /*
- * Add the workers that the Gathers of flush_nodes launched last to the
- * session's counter.  Raises nothing, so that it may be called in
- * PG_FINALLY().
+ * Could a worker of the last launch not read shared pages?  The dynamic shared
+ * memory is there as long as the node's Gather has it: when the Gather ends its
+ * workers, it may raise their error, and releases it afterwards.
+ */
+static bool
+worker_has_failed(TempFlushState *state)
+{
+	struct ParallelExecutorInfo *pei;
+
+	if (state->shared == NULL)
+		return false;
+	pei = IsA(state->gather, GatherState) ?
+		((GatherState *) state->gather)->pei :
+		((GatherMergeState *) state->gather)->pei;
+	return pei != NULL && state->shared->failed;
+}
+
+/*
+ * When the statement of flush_nodes has ended: add the workers that their Gathers
+ * launched last to the session's counter, and share no more pages if one of them
+ * could not read these.  Raises nothing, so that it may be called after an error.
  */
 void
-tp_count_launched_workers(List *flush_nodes)
+tp_look_at_workers(List *flush_nodes)
 {
 	ListCell   *lc;
 
 	foreach(lc, flush_nodes)
-		count_launched_workers(lfirst(lc));
+	{
+		TempFlushState *state = lfirst(lc);
+
+		count_launched_workers(state);
+		if (worker_has_failed(state))
+			tp_stop_sharing("a worker could not map the leader's memory");
+	}
+}
+
+/*
+ * Open the node's tables, their TOAST tables and the listed indexes, without a
+ * lock.  A List of Relation.
+ */
+static List *
+open_relations(TempFlushState *state)
+{
+	List	   *relations = NIL;
+	ListCell   *lc;
+
+	foreach(lc, state->plan.relids)
+		relations = list_concat(relations,
+								tp_family_open(lfirst_oid(lc),
+											   state->plan.indexes));
+	return relations;
+}
+
+/*
+ * How many pages should workers read in the leader's memory, at most?  As many as
+ * are dirty, unless it is cheaper to write them.
+ */
+static int
+pages_to_share(TempFlushState *state)
+{
+	FlushCost	cost;
+
+	if (!tp_sharing())
+		return 0;
+	cost = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(),
+								   state->plan.relids, state->plan.indexes);
+	return cost.share ? cost.shareable : 0;
+}
+
+static Size
+shared_size(int capacity)
+{
+	return add_size(offsetof(FlushShared, pages),
+					mul_size(capacity, sizeof(SharedPage)));
 }
 
 static Size
 temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 {
-	return sizeof(FlushShared);
+	TempFlushState *state = (TempFlushState *) css;
+
+	state->limit = pages_to_share(state);
+	state->capacity = state->limit + tp_listed_pages();
+	/* for the key under which a worker finds it before it knows the node */
+	shm_toc_estimate_keys(&pcxt->estimator, 1);
+	return shared_size(state->capacity);
 }
 
 /*
- * In the leader, before each launch of workers: write the dirty pages of the
- * node's tables, TOAST tables and listed indexes, which cuts the tables'
- * accounts, tell the workers the tuple bound, and have no more workers launched
- * than there may be processes.  Opens the relations without a lock, and closes
+ * The first launch of workers by pcxt.  Sharing depends on a table of contents
+ * that workers can find.
+ */
+static void
+temp_flush_initialize_dsm(CustomScanState *css, ParallelContext *pcxt,
+						  void *coordinate)
+{
+	TempFlushState *state = (TempFlushState *) css;
+
+	state->shared = coordinate;
+	memset(state->shared, 0, offsetof(FlushShared, pages));
+	if (pcxt->seg != NULL &&
+		shm_toc_attach(PARALLEL_MAGIC,
+					   dsm_segment_address(pcxt->seg)) == pcxt->toc)
+		state->shared->capacity = state->capacity;
+	shm_toc_insert(pcxt->toc, FLUSH_SHARED_KEY, state->shared);
+	temp_flush_before_launch(css, pcxt, coordinate);
+}
+
+/*
+ * In the leader, before each launch of workers: list the dirty pages of the
+ * node's tables, TOAST tables and listed indexes for them, or write these pages,
+ * which cuts the tables' accounts; tell the workers the tuple bound, and have no
+ * more workers launched than there may be processes.  Opens the relations without a lock, and closes
  * them.  Raises an internal error if a table is not in a read-only phase or the
  * plan reads one that is not listed, and what the storage manager raises; pages
  * not written by then stay dirty.  ExecGather() of nodeGather.c and
@@ -313,7 +409,9 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 {
 	TempFlushState *state = (TempFlushState *) css;
 	FlushShared *shared = coordinate;
-	List	   *relations = NIL;
+	List	   *relations;
+	MemoryContext context;
+	MemoryContext old;
 	instr_time	start;
 	instr_time	elapsed;
 	int64		written;
@@ -334,19 +432,27 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 		((GatherState *) state->gather)->tuples_needed :
 		((GatherMergeState *) state->gather)->tuples_needed;
 
+	/* there may be many launches in a statement */
+	context = AllocSetContextCreate(CurrentMemoryContext, "launch of workers",
+									ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(context);
 	INSTR_TIME_SET_CURRENT(start);
 	foreach(lc, state->plan.relids)
 	{
 		if (!tp_table_is_readonly(lfirst_oid(lc)))
 			elog(ERROR, "temporary table \"%s\" is about to be read by workers but is not read-only",
 				 get_rel_name(lfirst_oid(lc)));
-		relations = list_concat(relations,
-								tp_family_open(lfirst_oid(lc),
-											   state->plan.indexes));
 	}
+	relations = open_relations(state);
+	tp_share_pages(shared, relations, state->limit);
 	written = tp_flush_local_buffers_of(relations);
 	tp_family_close(relations);
 	tp_cut_accounts(state->plan.relids);
+	if (shared->npages > 0)
+		tp_credit_rent(state->plan.relids, state->plan.indexes);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	state->pages_shared += shared->npages;
 
 	INSTR_TIME_SET_CURRENT(elapsed);
 	INSTR_TIME_SUBTRACT(elapsed, start);
@@ -356,6 +462,7 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 
 	tp_session_stats.flushes++;
 	tp_session_stats.pages_flushed += written;
+	tp_session_stats.pages_shared += shared->npages;
 	tp_session_stats.flush_time += INSTR_TIME_GET_MILLISEC(elapsed);
 }
 
@@ -406,6 +513,16 @@ temp_flush_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 							   planned->allocated, es);
 		ExplainPropertyFloat("Planned Flush Cost", NULL, planned->cost, 2, es);
 	}
+	if (es->costs && planned->share && as_text)
+		ExplainPropertyText("Share Planned",
+							psprintf("pages=%d cost=%.2f", planned->shareable,
+									 planned->charge), es);
+	else if (es->costs && planned->share)
+	{
+		ExplainPropertyInteger("Planned Pages Shared", NULL,
+							   planned->shareable, es);
+		ExplainPropertyFloat("Planned Share Cost", NULL, planned->charge, 2, es);
+	}
 
 	if (state->plan.processes > 0 && (!es->analyze || leader_only_gathers(state)))
 	{
@@ -425,6 +542,12 @@ temp_flush_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 							es);
 		return;
 	}
+	if (as_text && state->pages_shared > 0)
+		ExplainPropertyText("Shared",
+							psprintf("pages=" INT64_FORMAT, state->pages_shared),
+							es);
+	else if (!as_text)
+		ExplainPropertyInteger("Pages Shared", NULL, state->pages_shared, es);
 	if (as_text)
 		ExplainPropertyText("Flushed",
 							es->timing ?

@@ -43,12 +43,14 @@ flushed_tables(List *flush_nodes)
  * are allocated in context.
  */
 static void
-run_in_phase(MemoryContext context, List *flush_nodes, ParallelRun run,
-			 void *arg)
+run_in_phase(MemoryContext context, PlanState *root, List *flush_nodes,
+			 ParallelRun run, void *arg)
 {
 	ReadonlyPhase phase;
+	SharedPages pages;
 
 	tp_readonly_begin(&phase);
+	tp_share_begin(&pages, root, context);
 	PG_TRY();
 	{
 		MemoryContext old = MemoryContextSwitchTo(context);
@@ -58,12 +60,17 @@ run_in_phase(MemoryContext context, List *flush_nodes, ParallelRun run,
 		MemoryContextSwitchTo(old);
 		tp_run_with_hint(run, arg);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
+		tp_share_abandon(&pages);
 		tp_readonly_end(&phase);
-		tp_count_launched_workers(flush_nodes);
+		tp_look_at_workers(flush_nodes);
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	tp_share_end(&pages);
+	tp_readonly_end(&phase);
+	tp_look_at_workers(flush_nodes);
 	tp_readonly_close(&phase);
 }
 
@@ -116,7 +123,7 @@ tp_run_parallel(PlanState *root, EState *estate, ParallelRun run, void *arg)
 		credit(context, &saving, root, stmt);
 	}
 	else if (flush_nodes != NIL)
-		run_in_phase(context, flush_nodes, run, arg);
+		run_in_phase(context, root, flush_nodes, run, arg);
 	else
 		run(true, arg);
 	MemoryContextDelete(context);

@@ -70,8 +70,9 @@ remove_other_subplans(PlannedStmt *stmt)
 /*
  * Before queryDesc's plan is initialized: if the leader has sent it, and it
  * has a flush node, begin a read-only phase for the node's tables, allocate
- * local buffers, and mark other temporary relations if the plan may run user
- * code.  Tables are opened without a lock.  The phase's lists are allocated in
+ * local buffers, adopt those of the leader's that it shares, and mark other
+ * temporary relations if the plan may run user code.  Tables are opened without
+ * a lock.  The phase's lists are allocated in
  * the current memory context, which has to live as long as the plan.  Raises an
  * error if another release of the module has made the plan.
  *
@@ -84,6 +85,7 @@ tp_worker_begin(QueryDesc *queryDesc)
 {
 	PlannedStmt *stmt = queryDesc->plannedstmt;
 	CustomScan *flush;
+	FlushShared *pages;
 
 	Assert(IsParallelWorker());
 	if (!is_sent_by_leader(queryDesc))
@@ -104,7 +106,10 @@ tp_worker_begin(QueryDesc *queryDesc)
 	tp_readonly_begin(&phase);
 	phase_begun = true;
 	tp_readonly_attach_tables(&phase, flushed.relids);
-	tp_worker_open_local_buffers(linitial(phase.relations), flushed.pool);
+	pages = tp_worker_find_shared();
+	tp_worker_open_local_buffers(linitial(phase.relations), flushed.pool,
+								 pages != NULL ? pages->npages : 0);
+	tp_worker_adopt_pages(pages);
 	if (flushed.user_code)
 		tp_refuse_other_relations(flushed.relids, flushed.indexes);
 }
@@ -194,5 +199,6 @@ tp_worker_end(void)
 	phase_begun = false;
 	tp_readonly_end(&phase);
 	tp_readonly_close(&phase);
+	tp_worker_release_pages();
 	tp_release_other_relations();
 }

@@ -73,11 +73,11 @@ separate_setting_from_pool(void)
  * table; no page of it is read.  pool is the number of buffers that the plan
  * needs, see tp_plan_pins() and tp_plan_lookup_pages().  The worker gets as
  * many, but at most the session's temp_buffers, with which the leader runs the
- * same plan, and at least temp_parallel.worker_temp_buffers.  Raises FATAL if there is no memory for
- * the pool.
+ * same plan, and at least temp_parallel.worker_temp_buffers; and as many as it is
+ * to adopt.  Raises FATAL if there is no memory for the pool.
  */
 void
-tp_worker_open_local_buffers(Relation rel, int pool)
+tp_worker_open_local_buffers(Relation rel, int pool, int adopted)
 {
 	int			worker_number = ParallelWorkerNumber;
 	ErrorContextCallback context;
@@ -88,7 +88,7 @@ tp_worker_open_local_buffers(Relation rel, int pool)
 
 	separate_setting_from_pool();
 	num_temp_buffers = Max(tp_worker_temp_buffers,
-						   Min(pool, session_temp_buffers));
+						   Min(pool, session_temp_buffers)) + adopted;
 	context.callback = give_number_back;
 	context.arg = &worker_number;
 	context.previous = error_context_stack;

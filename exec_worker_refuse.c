@@ -37,7 +37,8 @@ refuse(void)
 	/* message and SQLSTATE of InitLocalBuffers() of localbuf.c */
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
-			 errmsg("cannot access temporary tables during a parallel operation")));
+			 errmsg("cannot access temporary tables during a parallel operation"),
+			 errhint("Mark the function that does so PARALLEL RESTRICTED or PARALLEL UNSAFE.")));
 }
 
 /*

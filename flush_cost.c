@@ -32,6 +32,12 @@
 #include "localbuf.h"
 
 /*
+ * The cost, in planner cost units, of a page that workers read in the leader's
+ * memory: listing and pinning it, and a buffer of each worker's own.  Per launch.
+ */
+#define SHARE_PAGE_COST		0.07
+
+/*
  * Returns the factor by which a page of rel is more expensive than one in a
  * tablespace without a seq_page_cost of its own; 1 if seq_page_cost is 0.
  */
@@ -57,12 +63,16 @@ add_writes(FlushCost *cost, LocalBufStats *stats, List *relations)
 	{
 		Relation	rel = (Relation) lfirst(lc);
 		LocalBufCount *count = tp_localbuf_stats_relation(stats, rel);
+		Cost		page_cost;
 
 		if (count == NULL)
 			continue;
+		page_cost = tp_write_temp_page_cost * tp_tablespace_factor(rel);
 		cost->dirtied += count->dirtied;
-		cost->cost += tp_write_temp_page_cost * count->dirtied *
-			tp_tablespace_factor(rel);
+		cost->cost += page_cost * count->dirtied;
+		cost->shareable += count->shareable;
+		cost->rent += SHARE_PAGE_COST * count->shareable +
+			page_cost * (count->dirtied - count->shareable);
 	}
 }
 
@@ -79,6 +89,8 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 	Cost		saved = 0;
 	ListCell   *lc;
 
+	int			unshared;
+
 	if (relids == NIL)
 		return result;
 
@@ -93,22 +105,49 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 										result.cost - before);
 		tp_family_close(family);
 	}
+	unshared = result.shareable - tp_most_shared_pages();
+	if (unshared > 0)
+	{
+		result.shareable -= unshared;
+		result.rent += unshared * (tp_write_temp_page_cost - SHARE_PAGE_COST);
+	}
 	result.allocated = stats->allocated;
 	result.search = tp_buffer_scan_cost * stats->allocated;
-	result.charge = isinf(result.cost) ? result.cost :
-		Max(result.cost - saved, 0) + result.search;
+	result.account = isinf(result.cost) ? 0 : saved;
+	result.charge = result.cost - result.account;
+	result.share = tp_sharing() && result.shareable > 0 &&
+		result.rent < result.charge;
+	if (result.share)
+		result.charge = result.rent;
+	result.charge += result.search;
 	result.cost += result.search;
 	return result;
 }
 
 /*
- * The part of the cost of flush that the accounts of its tables pay, in
- * planner cost units; 0 if the cost is infinite.
+ * Add to the accounts of tables relids what it costs that workers read their
+ * dirty pages, and those of their indexes that are in indexes, in the leader's
+ * memory: the rent.  So once it has paid for the flush, the pages are written.
  */
-Cost
-tp_flush_account(const FlushCost *flush)
+void
+tp_credit_rent(List *relids, List *indexes)
 {
-	return isinf(flush->cost) ? 0 : flush->cost - flush->charge;
+	LocalBufStats *stats;
+	ListCell   *lc;
+
+	if (!tp_flush_investment)
+		return;
+	stats = tp_localbuf_stats_for_price();
+	foreach(lc, relids)
+	{
+		List	   *family = tp_family_open(lfirst_oid(lc), indexes);
+		FlushCost	flush = {0};
+
+		add_writes(&flush, stats, family);
+		tp_account_add(linitial(family), SHARE_PAGE_COST * flush.shareable,
+					   flush.cost);
+		tp_family_close(family);
+	}
 }
 
 /*
@@ -142,7 +181,7 @@ tp_cut_accounts(List *relids)
 FlushCost
 tp_flush_cost_of_pool(LocalBufStats *stats)
 {
-	FlushCost	result;
+	FlushCost	result = {0};
 
 	result.allocated = stats->allocated;
 	result.dirtied = stats->dirtied;

@@ -9,6 +9,7 @@
 
 #include "access/htup_details.h"
 #include "funcapi.h"
+#include "utils/builtins.h"
 
 #include "func.h"
 
@@ -23,8 +24,8 @@ Datum
 temp_parallel_stats(PG_FUNCTION_ARGS)
 {
 	TupleDesc	tupdesc;
-	Datum		values[8];
-	bool		nulls[8] = {0};
+	Datum		values[10];
+	bool		nulls[10] = {0};
 
 	tp_refuse_in_worker();
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
@@ -38,6 +39,10 @@ temp_parallel_stats(PG_FUNCTION_ARGS)
 	values[5] = Int64GetDatum(tp_session_stats.left_to_leader);
 	values[6] = Int64GetDatum(tp_session_stats.serial_by_flush);
 	values[7] = Int32GetDatum(tp_usable_processors());
+	values[8] = Int64GetDatum(tp_session_stats.pages_shared);
+	nulls[9] = tp_sharing_failure() == NULL;
+	if (!nulls[9])
+		values[9] = CStringGetTextDatum(tp_sharing_failure());
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
 													  values, nulls)));
 }

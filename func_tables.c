@@ -57,7 +57,7 @@ temp_parallel_tables(PG_FUNCTION_ARGS)
 		values[1] = Int64GetDatum((int64) RelationGetNumberOfBlocks(table));
 		values[2] = Int32GetDatum(flush.dirtied);
 		values[3] = Float8GetDatum(flush.cost);
-		values[4] = Float8GetDatum(tp_flush_account(&flush));
+		values[4] = Float8GetDatum(flush.account);
 		relation_close(table, NoLock);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}

@@ -147,7 +147,6 @@ pg_local_buffers_summary(PG_FUNCTION_ARGS)
 	int			used = 0;
 	int			dirty = 0;
 	int			pinned = 0;
-	int			allocated = 0;
 	int64		usagecount = 0;
 
 	tp_refuse_in_worker();
@@ -160,8 +159,6 @@ pg_local_buffers_summary(PG_FUNCTION_ARGS)
 
 		CHECK_FOR_INTERRUPTS();
 
-		if (LocalBufferBlockPointers[i] != NULL)
-			allocated++;
 		if (tp_local_buffer_is_pinned(i))
 			pinned++;
 		if (!holds_page(state))
@@ -178,7 +175,7 @@ pg_local_buffers_summary(PG_FUNCTION_ARGS)
 	values[3] = Int32GetDatum(pinned);
 	values[4] = Float8GetDatum(used == 0 ? 0 : (double) usagecount / used);
 	nulls[4] = used == 0;
-	values[5] = Int32GetDatum(allocated);
+	values[5] = Int32GetDatum(tp_used_buffers());
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
 													  values, nulls)));
 }

@@ -38,17 +38,40 @@ extern bool tp_is_heap(Oid relam, char relkind);
 extern int	tp_session_heaps(RelFileLocator **heaps);
 extern int	tp_compare_locators(const void *a, const void *b);
 
+/* localbuf_share.c */
+typedef struct SharedMemory
+{
+	pid_t		leader;			/* process that has the file open */
+	int			fd;				/* by this descriptor */
+	Size		size;
+} SharedMemory;
+
+extern bool tp_pool_may_be_shared(void);
+extern void tp_share_pool(void);
+extern void tp_stop_sharing(const char *reason);
+extern bool tp_sharing(void);
+extern int	tp_most_pins(void);
+extern int	tp_most_shared_pages(void);
+extern void tp_set_listed(int i, bool is_listed);
+extern bool tp_is_listed(int i);
+extern int	tp_listed_pages(void);
+extern const char *tp_sharing_failure(void);
+extern SharedMemory tp_shared_memory(void);
+extern bool tp_buffer_is_shared(int i);
+extern int	tp_used_buffers(void);
+
 /* localbuf_stats.c */
 typedef struct LocalBufCount
 {
 	RelFileLocator locator;		/* hash key */
 	int			allocated;		/* buffers that hold a page of it */
 	int			dirtied;		/* those of them that are dirty */
+	int			shareable;		/* and in memory that workers can map */
 } LocalBufCount;
 
 typedef struct LocalBufStats
 {
-	int			allocated;		/* local buffers that have storage */
+	int			allocated;		/* local buffers that have been used */
 	int			dirtied;		/* local buffers that are dirty */
 	HTAB	   *relations;		/* of LocalBufCount */
 } LocalBufStats;
@@ -73,7 +96,13 @@ typedef struct FlushCost
 	int			allocated;		/* buffers in the pool, all relations */
 	int			dirtied;		/* pages that the flush would write */
 	Cost		cost;			/* of the flush */
-	Cost		charge;			/* that less the tables' accounts */
+	Cost		account;		/* what the tables' accounts pay of it */
+	int			shareable;		/* those pages that workers can read in the
+								 * leader's memory instead */
+	Cost		rent;			/* of that, and of writing the others */
+	bool		share;			/* is the rent lower than the cost less the
+								 * account? */
+	Cost		charge;			/* the lower one of these, with the search */
 	Cost		search;			/* what remains of both once all pages are
 								 * clean */
 } FlushCost;
@@ -81,7 +110,7 @@ typedef struct FlushCost
 extern double tp_tablespace_factor(Relation rel);
 extern FlushCost tp_flush_cost_of_tables(LocalBufStats *stats, List *relids,
 										 List *indexes);
-extern Cost tp_flush_account(const FlushCost *flush);
+extern void tp_credit_rent(List *relids, List *indexes);
 extern void tp_cut_accounts(List *relids);
 extern FlushCost tp_flush_cost_of_pool(LocalBufStats *stats);
 

@@ -65,7 +65,7 @@ tp_end_noting_missing_files(ErrorContextCallback *context)
 static bool
 is_pinned(RelFileLocator locator)
 {
-	for (int i = 0; i < NLocBuffer; i++)
+	for (int i = tp_used_buffers() - 1; i >= 0; i--)
 	{
 		BufferDesc *buf = GetLocalBufferDescriptor(i);
 		RelFileLocator tag = BufTagGetRelFileLocator(&buf->tag);

@@ -64,7 +64,7 @@ drop_clean_pages(const RelFileLocator *locators, int nlocators,
 		return;
 
 	keep = palloc_extended((Size) NLocBuffer * sizeof(int), MCXT_ALLOC_HUGE);
-	for (int i = 0; i < NLocBuffer; i++)
+	for (int i = tp_used_buffers() - 1; i >= 0; i--)
 	{
 		BufferDesc *buf = GetLocalBufferDescriptor(i);
 		RelFileLocator locator;

@@ -77,7 +77,8 @@ is_one_of(RelFileLocator locator, const RelFileLocator *locators, int nlocators)
  * blocks of one file, and mark them clean.  If set_hints, their rows get hints
  * first; known is what has been looked up about transactions so far.  As
  * FlushLocalBuffer() of localbuf.c (17: GetLocalVictimBuffer(), 15:
- * LocalBufferAlloc()).
+ * LocalBufferAlloc()).  Raises an internal error if workers read one of the pages in
+ * this memory.
  */
 static void
 write_batch(const int *buffers, int nbuffers, bool set_hints, KnownXids *known)
@@ -92,6 +93,9 @@ write_batch(const int *buffers, int nbuffers, bool set_hints, KnownXids *known)
 	{
 		Page		page = (Page) LocalBufferBlockPointers[buffers[i]];
 
+		if (tp_is_listed(buffers[i]))
+			elog(ERROR, "block %u of a temporary table is about to be written while workers read it",
+				 first->tag.blockNum + i);
 		if (set_hints)
 			tp_heap_set_hints(page, known);
 		PageSetChecksum(page, first->tag.blockNum + i);
@@ -122,13 +126,16 @@ make_buffer_list(void)
 						   MCXT_ALLOC_HUGE);
 }
 
-/* Is buffer i of the pool dirty?  If so, sets *locator to its relation's. */
+/*
+ * Is buffer i of the pool to be written, as it is dirty, and no worker reads it in
+ * the leader's memory?  If so, sets *locator to its relation's.
+ */
 static bool
-is_dirty(int i, RelFileLocator *locator)
+is_to_be_written(int i, RelFileLocator *locator)
 {
 	BufferDesc *buf = GetLocalBufferDescriptor(i);
 
-	if ((LocalBufferStateRead(buf) & BM_DIRTY) == 0)
+	if ((LocalBufferStateRead(buf) & BM_DIRTY) == 0 || tp_is_listed(i))
 		return false;
 	*locator = BufTagGetRelFileLocator(&buf->tag);
 	return true;
@@ -169,8 +176,7 @@ write_buffers(int *dirty, int ndirty, const RelFileLocator *heaps, int nheaps)
 /*
  * Write the dirty local buffers of the nlocators relations in locators, which
  * are in ascending order, with hints for those in heaps.  Returns the number
- * of pages written.  No buffer after the first one without storage is in use,
- * see tp_localbuf_stats_collect().
+ * of pages written.
  */
 static int64
 flush_relations(const RelFileLocator *locators, int nlocators,
@@ -178,11 +184,12 @@ flush_relations(const RelFileLocator *locators, int nlocators,
 {
 	int		   *dirty = make_buffer_list();
 	int			ndirty = 0;
+	int			used = tp_used_buffers();
 	RelFileLocator locator;
 
-	for (int i = 0; i < NLocBuffer && LocalBufferBlockPointers[i] != NULL; i++)
+	for (int i = 0; i < used; i++)
 	{
-		if (is_dirty(i, &locator) && is_one_of(locator, locators, nlocators))
+		if (is_to_be_written(i, &locator) && is_one_of(locator, locators, nlocators))
 			dirty[ndirty++] = i;
 	}
 	write_buffers(dirty, ndirty, heaps, nheaps);
@@ -204,10 +211,11 @@ tp_flush_all_local_buffers(void)
 	RelFileLocator locator;
 	RelFileLocator *heaps;
 	int			nheaps = tp_session_heaps(&heaps);
+	int			used = tp_used_buffers();
 
-	for (int i = 0; i < NLocBuffer && LocalBufferBlockPointers[i] != NULL; i++)
+	for (int i = 0; i < used; i++)
 	{
-		if (is_dirty(i, &locator))
+		if (is_to_be_written(i, &locator))
 			dirty[ndirty++] = i;
 	}
 	write_buffers(dirty, ndirty, heaps, nheaps);

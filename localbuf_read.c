@@ -83,7 +83,7 @@ tp_dirty_local_buffers_of(Relation rel)
 {
 	int64		marked = 0;
 
-	for (int i = 0; i < NLocBuffer; i++)
+	for (int i = tp_used_buffers() - 1; i >= 0; i--)
 	{
 		BufferDesc *buf = GetLocalBufferDescriptor(i);
 		Buffer		buffer;

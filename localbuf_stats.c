@@ -48,11 +48,6 @@ make_counts(void)
 /*
  * Walk over the pool.  Returns the counts in the current memory context; takes
  * no lock and raises no error except out of memory.
- *
- * A buffer gets its storage when it is first used, and buffers are first used
- * in the order of their numbers (see GetLocalVictimBuffer(), in 15
- * LocalBufferAlloc(), of localbuf.c), so the walk ends at the first one
- * without storage.
  */
 LocalBufStats *
 tp_localbuf_stats_collect(void)
@@ -61,16 +56,13 @@ tp_localbuf_stats_collect(void)
 	LocalBufCount *count = NULL;
 
 	stats->relations = make_counts();
+	stats->allocated = tp_used_buffers();
 
-	for (int i = 0; i < NLocBuffer; i++)
+	for (int i = 0; i < stats->allocated; i++)
 	{
 		BufferDesc *buf = GetLocalBufferDescriptor(i);
 		BufferState state;
 		RelFileLocator locator;
-
-		if (LocalBufferBlockPointers[i] == NULL)
-			break;
-		stats->allocated++;
 
 		state = LocalBufferStateRead(buf);
 		if ((state & BM_TAG_VALID) == 0)
@@ -85,12 +77,13 @@ tp_localbuf_stats_collect(void)
 
 			count = hash_search(stats->relations, &locator, HASH_ENTER, &found);
 			if (!found)
-				count->allocated = count->dirtied = 0;
+				count->allocated = count->dirtied = count->shareable = 0;
 		}
 		count->allocated++;
 		if (state & BM_DIRTY)
 		{
 			count->dirtied++;
+			count->shareable += tp_buffer_is_shared(i);
 			stats->dirtied++;
 		}
 	}

@@ -92,6 +92,9 @@ tp_make_flush_node(Plan *child, const FlushPlan *info, int plan_node_id)
 	cscan->custom_private = lappend(cscan->custom_private,
 									makeString(psprintf("%.17g", info->repeated)));
 	cscan->custom_private = lappend(cscan->custom_private, info->pages);
+	cscan->custom_private = lappend(cscan->custom_private,
+									makeInteger(info->planned.share ?
+												info->planned.shareable : 0));
 	cscan->methods = GetCustomScanMethods(FLUSH_NODE_NAME, false);
 	return cscan;
 }
@@ -124,7 +127,7 @@ FlushPlan
 tp_flush_plan(CustomScan *cscan)
 {
 	List	   *items = cscan->custom_private;
-	FlushPlan	info;
+	FlushPlan	info = {0};
 
 	info.relids = (List *) lsecond(items);
 	info.indexes = (List *) lthird(items);
@@ -137,5 +140,7 @@ tp_flush_plan(CustomScan *cscan)
 	info.processes = intVal(list_nth(items, 9));
 	info.repeated = strtod(strVal(list_nth(items, 10)), NULL);
 	info.pages = (List *) list_nth(items, 11);
+	info.planned.shareable = intVal(list_nth(items, 12));
+	info.planned.share = info.planned.shareable > 0;
 	return info;
 }

@@ -20,13 +20,32 @@
 
 #include "access/transam.h"
 #include "nodes/nodeFuncs.h"
+#include "utils/fmgroids.h"
 
 #include "plan.h"
 
 static bool
 is_user_function(Oid function, void *context)
 {
-	return function >= FirstNormalObjectId;
+	switch (function)
+	{
+			/* functions of core that run queries or views of users */
+		case F_CURSOR_TO_XML:
+		case F_DATABASE_TO_XML:
+		case F_DATABASE_TO_XML_AND_XMLSCHEMA:
+		case F_QUERY_TO_XML:
+		case F_QUERY_TO_XML_AND_XMLSCHEMA:
+		case F_SCHEMA_TO_XML:
+		case F_SCHEMA_TO_XML_AND_XMLSCHEMA:
+		case F_TABLE_TO_XML:
+		case F_TABLE_TO_XML_AND_XMLSCHEMA:
+		case F_TS_REWRITE_TSQUERY_TEXT:
+		case F_TS_STAT_TEXT:
+		case F_TS_STAT_TEXT_TEXT:
+			return true;
+		default:
+			return function >= FirstNormalObjectId;
+	}
 }
 
 static bool

@@ -19,6 +19,20 @@ int			tp_worker_temp_buffers = 1024;
 bool		tp_flush_investment = true;
 int			tp_processors = 0;
 bool		tp_insert_select = true;
+int			tp_share_local_buffers = SHARE_AUTO;
+
+static const struct config_enum_entry share_options[] = {
+	{"auto", SHARE_AUTO, false},
+	{"off", SHARE_OFF, false},
+	{"on", SHARE_AUTO, true},
+	{"true", SHARE_AUTO, true},
+	{"false", SHARE_OFF, true},
+	{"yes", SHARE_AUTO, true},
+	{"no", SHARE_OFF, true},
+	{"1", SHARE_AUTO, true},
+	{"0", SHARE_OFF, true},
+	{NULL, 0, false}
+};
 
 /*
  * Define the settings.  Called once, when the module is loaded.
@@ -73,6 +87,13 @@ tp_define_settings(void)
 							 "This includes queries that read permanent tables only.",
 							 &tp_insert_select,
 							 true,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+	DefineCustomEnumVariable("temp_parallel.share_local_buffers",
+							 "Lets parallel workers read dirty local buffers in the leader's memory.",
+							 "If off, or where the system does not support it, they are written before workers are launched.",
+							 &tp_share_local_buffers,
+							 SHARE_AUTO, share_options,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 	MarkGUCPrefixReserved("temp_parallel");

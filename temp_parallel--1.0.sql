@@ -154,13 +154,15 @@ CREATE FUNCTION temp_parallel_stats(
 	OUT hints_dropped bigint,
 	OUT plans_left_to_leader bigint,
 	OUT serial_by_flush bigint,
-	OUT processors integer)
+	OUT processors integer,
+	OUT pages_shared bigint,
+	OUT not_shared text)
 RETURNS record
 AS 'MODULE_PATHNAME', 'temp_parallel_stats'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION temp_parallel_stats() IS
-'this session''s flushes before launches of workers, the pages and milliseconds they took, workers launched after them, pages whose hints the leader dropped, statements whose parallel plan the leader ran alone, statements that had no workers only because of the flush, and the number of processors that the session may use';
+'this session''s flushes before launches of workers, the pages and milliseconds they took, workers launched after them, pages whose hints the leader dropped, statements whose parallel plan the leader ran alone, statements that had no workers only because of the flush, the number of processors that the session may use, dirty pages that workers read in this session''s memory instead of the file, and why they cannot, if so';
 
 -- calibrating the cost model
 
@@ -220,6 +222,6 @@ COMMENT ON COLUMN temp_parallel_tables.dirty_pages IS
 COMMENT ON COLUMN temp_parallel_tables.flush_cost IS
 'what the planner would charge for writing them if the account were empty';
 COMMENT ON COLUMN temp_parallel_tables.account IS
-'what workers would have saved so far had the table been clean; subtracted from the flush cost';
+'what workers would have saved so far had the table been clean, and what sharing its pages has cost; subtracted from the flush cost';
 
 GRANT SELECT ON temp_parallel_tables TO PUBLIC;

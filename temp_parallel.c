@@ -381,6 +381,9 @@ temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 
 	if (tp_file_was_missing)
 		tp_discard_after_missing_file();
+	if (tp_enabled && (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
+		tp_session_has_temp_tables())
+		tp_share_before_statement(queryDesc->plannedstmt);
 	if (tp_needs_parallel_mode(queryDesc->plannedstmt) &&
 		(eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
 		tp_session_has_temp_tables())
@@ -447,8 +450,13 @@ temp_parallel_ProcessUtility(PROCESS_UTILITY_ARGS)
 
 	if (IsParallelWorker())
 		tp_worker_refuse_utility(pstmt->utilityStmt);
-	else if (tp_file_was_missing)
-		tp_discard_after_missing_file();
+	else
+	{
+		if (tp_file_was_missing)
+			tp_discard_after_missing_file();
+		if (tp_enabled)
+			tp_share_before_utility(pstmt->utilityStmt);
+	}
 
 	tp_begin_noting_missing_files(&noting);
 	if (prev_ProcessUtility)

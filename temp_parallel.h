@@ -29,6 +29,14 @@ extern bool tp_flush_investment;
 extern int	tp_processors;
 extern bool tp_insert_select;
 
+typedef enum ShareLocalBuffers
+{
+	SHARE_OFF,
+	SHARE_AUTO
+} ShareLocalBuffers;
+
+extern int	tp_share_local_buffers;
+
 extern void tp_define_settings(void);
 
 /* processors.c */
@@ -39,6 +47,8 @@ typedef struct SessionStats
 {
 	int64		flushes;		/* before a launch of workers */
 	int64		pages_flushed;	/* written by these */
+	int64		pages_shared;	/* not written, but read by workers in the
+								 * leader's memory */
 	double		flush_time;		/* of these, in milliseconds */
 	int64		workers_launched;	/* for plans with a flush node */
 	int64		hints_dropped;	/* pages, in the leader */

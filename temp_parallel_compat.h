@@ -51,6 +51,9 @@
 #endif
 #if PG_VERSION_NUM >= 170000
 #include "storage/read_stream.h"
+#include "utils/resowner.h"
+#else
+#include "utils/resowner_private.h"
 #endif
 
 /* 18 shows a module's name and version in pg_get_loaded_modules(). */
@@ -122,6 +125,45 @@ typedef uint32 BufferState;
 #if PG_VERSION_NUM < 190000
 #define PageSetChecksum(page, block)	PageSetChecksumInplace(page, block)
 #endif
+
+/* As in parallel.c, where it is private, and the same in all versions. */
+#define PARALLEL_MAGIC		0x50477c7c
+
+/*
+ * Pin local buffer i, which holds a page, for CurrentResourceOwner.  From 16 on
+ * core has a function for that; before, a pin is no more than this.
+ */
+static inline void
+pin_local_buffer(int i)
+{
+#if PG_VERSION_NUM >= 160000
+#if PG_VERSION_NUM >= 170000
+	ResourceOwnerEnlarge(CurrentResourceOwner);
+#else
+	ResourceOwnerEnlargeBuffers(CurrentResourceOwner);
+#endif
+	(void) PinLocalBuffer(GetLocalBufferDescriptor(i), false);
+#else
+	ResourceOwnerEnlargeBuffers(CurrentResourceOwner);
+	LocalRefCount[i]++;
+	ResourceOwnerRememberBuffer(CurrentResourceOwner, -i - 1);
+#endif
+}
+
+/*
+ * In a worker that has pinned this many local buffers for good: have them not
+ * count against the limit of what scans may read ahead.  From 18 on that is a
+ * quarter of num_temp_buffers, less the buffers that are pinned.
+ */
+static inline void
+allow_read_ahead(int pinned)
+{
+#if PG_VERSION_NUM >= 180000
+	num_temp_buffers = NLocBuffer + 3 * pinned;
+#else
+	(void) pinned;
+#endif
+}
 
 /*
  * Write nblocks consecutive blocks, whose pages need not be consecutive in

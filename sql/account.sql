@@ -12,6 +12,8 @@ SET parallel_setup_cost = 10;
 SET temp_parallel.write_temp_page_cost = 5;
 SET temp_parallel.buffer_scan_cost = 0;
 SET jit = off;
+-- pages are written; for accounts of pages that workers read in memory, see share.sql
+SET temp_parallel.share_local_buffers = off;
 
 CREATE FUNCTION account(relation regclass) RETURNS float8 LANGUAGE sql AS
 $$ SELECT coalesce(sum(account), 0) FROM temp_parallel_tables t WHERE t.relation = $1 $$;

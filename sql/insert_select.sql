@@ -186,12 +186,14 @@ ROLLBACK;
 SELECT flushes > :before_flushes AS flushed, workers_launched > :before_workers_launched AS launched FROM temp_parallel_stats();
 -- a flush that does not pay yet: the statement adds to the account of its source
 SET temp_parallel.write_temp_page_cost = 200;
+SET temp_parallel.share_local_buffers = off;
 UPDATE a SET s = s || 'x' WHERE k = 5;
 EXPLAIN (COSTS OFF) INSERT INTO t SELECT max(id), max(k)::bigint, NULL::text FROM a;
 SELECT serial_by_flush FROM temp_parallel_stats() \gset before_
 INSERT INTO t SELECT max(id), max(k)::bigint, NULL::text FROM a;
 SELECT serial_by_flush - :before_serial_by_flush AS serial FROM temp_parallel_stats();
 SELECT account > 0 AS has_account FROM temp_parallel_tables WHERE relation = 'a'::regclass;
+RESET temp_parallel.share_local_buffers;
 SET temp_parallel.write_temp_page_cost = 0;
 TRUNCATE t;
 -- a generic plan, over tables that change; it is made again for a new trigger

@@ -10,6 +10,7 @@ SET parallel_setup_cost = 10;
 SET plan_cache_mode = force_generic_plan;
 -- Each execution is charged the whole flush; for accounts, see account.sql.
 SET temp_parallel.flush_investment = off;
+SET temp_parallel.share_local_buffers = off;
 
 CREATE TEMP TABLE t AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 100000) g;
 ANALYZE t;

@@ -229,6 +229,7 @@ EXECUTE owners;
 :as_alice
 UPDATE notes SET id = id;
 SET LOCAL temp_parallel.write_temp_page_cost = 1e6;
+SET LOCAL temp_parallel.share_local_buffers = off;
 SELECT plans_left_to_leader FROM temp_parallel_stats() \gset
 :as_bob
 EXECUTE owners;

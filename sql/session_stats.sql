@@ -61,6 +61,7 @@ PREPARE counted AS SELECT count(*) FROM big;
 EXECUTE counted;
 SELECT pg_temp_buffers_dirty('big') >= 100 AS dirty;
 SET temp_parallel.write_temp_page_cost = 1000;
+SET temp_parallel.share_local_buffers = off;
 SELECT * FROM temp_parallel_stats() \gset s_
 EXPLAIN (COSTS OFF) EXECUTE counted;
 EXECUTE counted;

@@ -51,6 +51,7 @@ SET temp_buffers = '64MB';
 CREATE TEMP TABLE t AS SELECT g AS id FROM generate_series(1, 200000) g;
 ANALYZE t;
 
+SET temp_parallel.share_local_buffers = off;
 -- Every page is dirty. With the default costs, a flush is not worth it for a
 -- table of this size ...
 EXPLAIN (COSTS OFF) SELECT count(*) FROM t;

@@ -66,7 +66,7 @@ sub columns
 # ----------
 # Settings
 # ----------
-my %type = (bool => 'boolean', integer => 'integer', real => 'floating point');
+my %type = (bool => 'boolean', enum => 'enum', integer => 'integer', real => 'floating point');
 same('settings',
 	[ map { $_->[0] =~ /^`(temp_parallel\.\w+)` \((.+)\)$/ ? "$1, $2, " . join(' ', $_->[1] =~ /^Default: `(.+)`$/mg) : () } @sections ],
 	[ map { my ($name, $type, $default) = split /\|/; "$name, $type{$type}, $default" }

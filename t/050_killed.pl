@@ -55,7 +55,7 @@ sub workers_of
 
 # The query fails with the worker's error, or has ended before; the session goes
 # on.
-foreach my $pool ('800kB', '32MB')
+foreach my $pool (@pools)
 {
 	my $s = fault_session($node, $pool);
 	my $good = 0;
@@ -84,6 +84,7 @@ foreach my $pool ('800kB', '32MB')
 	}
 	is($good, $rounds, "temp_buffers = $pool: sound after a worker was terminated");
 	cmp_ok($failed, '>', 0, "temp_buffers = $pool: queries failed with their worker");
+	shares($s, $pool);
 	$s->quit;
 }
 nothing_left($node, 'workers terminated', $other);
@@ -94,7 +95,7 @@ nothing_left($node, 'workers terminated', $other);
 
 # It is in the read-only phase when it aborts its transaction and drops its
 # tables.
-foreach my $pool ('800kB', '32MB')
+foreach my $pool (@pools)
 {
 	foreach my $n (1 .. $rounds)
 	{

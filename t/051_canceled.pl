@@ -209,7 +209,7 @@ sub fault
 	return sound($s, $n, $n % 4 != 0) && !@wrong;
 }
 
-foreach my $pool ('800kB', '4MB', '32MB')
+foreach my $pool ('4MB', @pools)
 {
 	my $s = fault_session($node, $pool);
 	my $good = 0;
@@ -232,6 +232,7 @@ foreach my $pool ('800kB', '4MB', '32MB')
 	like($err, qr/ERROR:  canceling statement due to lock timeout/, "temp_buffers = $pool: lock_timeout");
 	$s->safe('SET lock_timeout = 0;');
 	ok(sound($s, $rounds + 1), "temp_buffers = $pool: nothing lost or left behind by it");
+	shares($s, $pool);
 	$s->quit;
 }
 note("$_: $moment{$_}") foreach sort keys %moment;

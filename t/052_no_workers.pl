@@ -34,8 +34,8 @@ sub launched
 		change($s, ++$n);
 		my $plan = $s->safe("SET parallel_leader_participation = $leader; EXPLAIN (ANALYZE, BUFFERS OFF, COSTS OFF, TIMING OFF, SUMMARY OFF) " . $query =~ s/@/t/r);
 
-		like($plan, qr/Workers Planned: 2\n\s*Workers Launched: $expected\n.*TempFlush.*\n\s*Flushed: written=[1-9]/,
-			"$name, leader $leader: $expected of 2 workers launched after a flush");
+		like($plan, qr/Workers Planned: 2\n\s*Workers Launched: $expected\n.*TempFlush.*\n\s*(Shared: pages|Flushed: written)=[1-9]/,
+			"$name, leader $leader: $expected of 2 workers launched after pages were shared or written");
 		change($s, ++$n);
 		is($s->safe($query =~ s/@/t/r), $s->safe($query =~ s/@/p/r), "$name, leader $leader: the answer");
 		ok(sound($s, $n), "$name, leader $leader: nothing lost or left behind");
@@ -43,7 +43,7 @@ sub launched
 	return;
 }
 
-foreach my $pool ('800kB', '32MB')
+foreach my $pool (@pools)
 {
 	my $s = fault_session($node, $pool);
 
@@ -79,6 +79,7 @@ foreach my $pool ('800kB', '32MB')
 		"$pool, no shared memory: the server's own error");
 	ok(sound($s, $n), "$pool, no shared memory: nothing lost or left behind");
 	launched($s, 2, "$pool, all workers after that");
+	shares($s, $pool);
 	$s->quit;
 }
 

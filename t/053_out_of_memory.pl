@@ -54,7 +54,7 @@ sub limit
 	return;
 }
 
-foreach my $pool ('800kB', '32MB')
+foreach my $pool (@pools)
 {
 	my $s = fault_session($node, $pool);
 	my $n = 0;
@@ -103,6 +103,7 @@ foreach my $pool ('800kB', '32MB')
 		ok(sound($s, $n), "$pool, $kb kB in the leader: nothing lost or left behind");
 	}
 	cmp_ok($failed, '>', 0, "$pool: $failed statements failed in the leader");
+	shares($s, $pool);
 	$s->quit;
 }
 

@@ -120,7 +120,7 @@ sub fails
 	return;
 }
 
-foreach my $pool ('800kB', '32MB')
+foreach my $pool (@pools)
 {
 	my $s = fault_session($node, $pool);
 
@@ -202,6 +202,7 @@ CREATE INDEX ON target (k);
 	ok(whole($s) && sound($s, $n), "$pool: without workers");
 	$s->safe('SET parallel_leader_participation = off;');
 	ok(whole($s) && sound($s, $n), "$pool: without workers, leader only gathers");
+	shares($s, $pool);
 	$s->quit;
 }
 

@@ -24,6 +24,8 @@ max_parallel_workers = 8
 });
 $node->start;
 
+$node->safe_psql('postgres', 'CREATE EXTENSION temp_parallel');
+
 # The private memory of the process that calls it, in kB.
 $node->safe_psql('postgres', q{
 	CREATE FUNCTION private_kb() RETURNS int LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
@@ -72,6 +74,25 @@ for my $session_buffers ('8MB', '1GB')
 		}
 	}
 }
+
+# Pages that it reads in the leader's memory are not a worker's own: 8 MB are enough for
+# the headers of 37,500 of them, and for all else. And nothing is written.
+my ($answer, $shared, $written) = split /\n/, $node->safe_psql('postgres', qq{
+	SET temp_buffers = '512MB';
+	} . $setup =~ s/40000/300000/r . qq{
+	SET temp_parallel.worker_temp_buffers = '800kB';
+	RESET temp_parallel.write_temp_page_cost;
+	$queries{'sequential scan'};
+	SELECT pages_shared FROM temp_parallel_stats();
+	SELECT pages_flushed FROM temp_parallel_stats();});
+my ($count, $length, $kb) = split /\|/, $answer;
+
+is("$count $length", '300000 900', 'shared pages: answer');
+cmp_ok($shared, '>', 37000, 'shared pages: how many');
+is($written, 0, 'shared pages: none is written');
+my $checks = $node->safe_psql('postgres', 'SHOW debug_assertions') eq 'on' ? 1024 : 0;
+cmp_ok($kb, '<=', 8 * 1024 + $checks, 'shared pages: memory of a worker');
+note "$shared shared pages: $kb kB";
 
 $node->stop;
 done_testing();

@@ -18,7 +18,7 @@ use Test::More;
 use Time::HiRes qw(time usleep);
 
 our @EXPORT = qw(fault_server fault_session seed_moments make_tables change
-  sound nothing_left log_is_clean $from_core);
+  sound nothing_left log_is_clean shares $from_core @pools);
 
 # With these, every plan that can be parallel is.
 our $settings = q{
@@ -32,6 +32,14 @@ SET temp_parallel.write_temp_page_cost = 0;
 SET temp_parallel.buffer_scan_cost = 0;
 SET temp_parallel.worker_temp_buffers = '800kB';
 SET client_min_messages = warning;
+};
+
+# A pool that is smaller than the tables, one that is larger, and the same with dirty
+# pages that workers read in the leader's memory: for that, writing must not be free.
+our @pools = ('800kB', '32MB', '32MB, shared');
+my $sharing = q{
+SET temp_parallel.write_temp_page_cost = 0.1;
+SET temp_parallel.flush_investment = off;
 };
 
 sub seed_moments
@@ -129,7 +137,7 @@ $$;
 # Sessions
 # ----------
 
-# fault_session($node, $pool) - a new session with temp_buffers = $pool, or the
+# fault_session($node, $pool) - a new session with a pool like one of @pools, or the
 # default.
 sub fault_session
 {
@@ -147,7 +155,13 @@ sub fault_session
 		],
 		'<', \$self->{in}, '>', \$self->{out}, '2>', \$self->{err},
 		$self->{timer});
-	$self->safe($settings . (defined $pool ? "SET temp_buffers = '$pool';" : ''));
+	$self->safe($settings);
+	if (defined $pool)
+	{
+		my ($size, $shared) = split /, /, $pool;
+
+		$self->safe("SET temp_buffers = '$size';" . ($shared ? $sharing : ''));
+	}
 	$self->{pid} = $self->safe('SELECT pg_backend_pid();');
 	return $self;
 }
@@ -330,6 +344,17 @@ SELECT count(*) = 0 FROM pg_stat_activity
  WHERE backend_type IN ('client backend', 'parallel worker') AND pid NOT IN (pg_backend_pid(), $pid)});
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	return is($node->safe_psql('postgres', 'SELECT * FROM session_files()'), '', "$name: no file is left");
+}
+
+# Session $s, with a pool like $pool of @pools, has had workers read pages in its memory
+# if that is what the pool is for.
+sub shares
+{
+	my ($s, $pool) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return is($s->safe('SELECT pages_shared > 0 FROM temp_parallel_stats();'),
+		$pool =~ /shared/ ? 't' : 'f', "temp_buffers = $pool: what workers read");
 }
 
 # The server's log has no messages about problems except lines that match

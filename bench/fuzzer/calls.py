@@ -24,6 +24,15 @@ FUNCTIONS = [
     " $$ DECLARE s text; BEGIN EXECUTE q INTO s; RETURN s; END $$",
     "CREATE FUNCTION fz.leader(q text, i int) RETURNS text LANGUAGE plpgsql PARALLEL RESTRICTED AS"
     " $$ DECLARE s text; BEGIN EXECUTE q INTO s; RETURN s; END $$",
+    # It writes pages for workers of its own, except those that others read in its memory.
+    "CREATE FUNCTION fz.unshared(q text, i int) RETURNS text LANGUAGE plpgsql PARALLEL RESTRICTED"
+    " SET temp_parallel.share_local_buffers = off AS $$ DECLARE s text; BEGIN EXECUTE q INTO s; RETURN s; END $$",
+    # Needs hundreds of local buffers at once.
+    "CREATE FUNCTION fz.cursors(t text, i int) RETURNS text LANGUAGE plpgsql PARALLEL RESTRICTED AS $$ DECLARE"
+    " c refcursor; opened refcursor[] := '{}'; s bigint := 0; n bigint; BEGIN FOR block IN 0 .. 399 LOOP"
+    " c := NULL; OPEN c FOR EXECUTE format('SELECT id FROM %s WHERE ctid >= %L', t, format('(%s,0)', block));"
+    " opened := opened || c; FETCH c INTO n; EXIT WHEN n IS NULL; s := s + n; END LOOP;"
+    " FOREACH c IN ARRAY opened LOOP CLOSE c; END LOOP; RETURN s; END $$",
     # The number of rows, found in other ways than by an SQL statement.
     "CREATE FUNCTION fz.copied(q text, i int) RETURNS text LANGUAGE plpgsql PARALLEL SAFE AS $$ DECLARE n bigint;"
     " BEGIN EXECUTE 'COPY ' || q || ' TO ''/dev/null'''; GET DIAGNOSTICS n = ROW_COUNT; RETURN n; END $$",
@@ -68,12 +77,13 @@ DIRECT = [
 
 
 class Calls:
-    def __init__(self, rng, tables, sources, contrib, isolation):
+    def __init__(self, rng, tables, sources, contrib, isolation, temp_buffers):
         self.rng = rng
         self.tables = tables
         self.sources = sources
         self.isolation = isolation
         self.contrib = contrib      # those of EXTENSIONS that the server has
+        self.temp_buffers = temp_buffers
 
     def target(self, table):
         """{t} and {i}: a table with rows, and a btree index on it or None."""
@@ -138,13 +148,17 @@ class Calls:
         rng = self.rng
         table = rng.choice(self.tables)
         t, i = self.target(table)
-        texts = self.contribs(CONTRIB, table, i)
-        if not texts:
-            return self.mislabelled()
-        text = rng.choice(texts).format(t=t, i=i)
-        call = "fz.leader('" + text.replace("'", "''") + "', {})"
+        contribs = self.contribs(CONTRIB, table, i)
+        texts = contribs + [
+            "SELECT count(*) || ' ' || coalesce(sum(id), 0) FROM {t}"] * 6
+        if self.temp_buffers >= 1000:
+            texts += ["SELECT fz.cursors('{t}', 0)"] * 2
+        text = rng.choice(texts)
+        kind = "in the leader, contrib" if text in contribs else "in the leader"
+        text = text.format(t=t, i=i)
+        call = f"fz.{rng.choice(['leader', 'leader', 'unshared'])}('" + text.replace("'", "''") + "', {})"
         name = rng.choice([table.name, t])
-        return self.query("in the leader", rng.choice([
+        return self.query(kind, rng.choice([
             f"SELECT {call.format(1)} AS x1, count(*) AS x2, sum(r.k) AS x3 FROM {name} r",
             f"SELECT count(*) AS x1 FROM {name} r WHERE length(({text})::text) < r.id",
             f"SELECT r.part AS x1, {call.format('r.part')} AS x2 FROM {name} r GROUP BY r.part",

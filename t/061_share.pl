@@ -1,0 +1,141 @@
+# Sharing of the leader's local buffers where the system does not permit it: pages are
+# written instead, and temp_parallel_stats() says why. If only workers cannot map the
+# memory, one statement fails, and the session does not share again.
+#
+# Processes that are killed or canceled while workers read the leader's memory are in
+# t/050_killed.pl, t/051_canceled.pl and t/059_insert_select.pl.
+
+use strict;
+use warnings;
+
+use File::Basename;
+use lib dirname(__FILE__);
+use Build qw(build);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+plan skip_all => 'pages are shared on Linux only' if $^O ne 'linux';
+
+my $library = build('process_limits',
+	[ glob(dirname(__FILE__) . '/process_limits/*.c'), dirname(__FILE__) . '/process_limits/Makefile' ]);
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init(extra => ['--data-checksums']);
+$node->append_conf('postgresql.conf', qq{
+session_preload_libraries = 'temp_parallel'
+max_worker_processes = 8
+temp_buffers = 32MB
+max_parallel_workers_per_gather = 2
+min_parallel_table_scan_size = 0
+parallel_setup_cost = 0
+parallel_tuple_cost = 0
+temp_parallel.write_temp_page_cost = 0.1
+temp_parallel.buffer_scan_cost = 0
+temp_parallel.flush_investment = off
+});
+$node->start;
+$node->safe_psql('postgres', qq{
+CREATE EXTENSION temp_parallel;
+CREATE FUNCTION set_dumpable(boolean) RETURNS void LANGUAGE C AS '$library';
+CREATE FUNCTION expensive(int) RETURNS boolean LANGUAGE plpgsql PARALLEL SAFE COST 100000 AS 'BEGIN RETURN \$1 % 40 = 0; END';
+CREATE FUNCTION limit_memory(bigint) RETURNS void LANGUAGE C AS '$library';
+});
+
+my $fill = q{CREATE TEMP TABLE t AS SELECT g AS id, repeat('x', 100) AS pad FROM generate_series(1, 20000) g;};
+my $fill_more = q{INSERT INTO t SELECT g, repeat('x', 100) FROM generate_series(20001, 40000) g;};
+my $query = q{SELECT count(*), sum(id), sum(length(pad)) FROM t;};
+my $answer = '20000|200010000|2000000';
+my $stats = q{SELECT pages_shared > 0, pages_flushed > 0, coalesce(not_shared, '') FROM temp_parallel_stats();};
+
+is($node->safe_psql('postgres', "$fill $query $stats"), "$answer\nt|f|", 'shared');
+
+# The memory is that of the leader's process.
+like($node->safe_psql('postgres', "$fill SELECT regexp_replace(pg_read_file('/proc/self/status'), '.*RssShmem:\\s*(\\d+) kB.*', '\\1')::int > 2000;"),
+	qr/^t$/, 'the pool is shared memory');
+
+# Other processes cannot open its files.
+is($node->safe_psql('postgres', "SELECT FROM set_dumpable(false); $fill $query $stats"),
+	"$answer\nf|t|other processes cannot open this one's files in /proc",
+	'a process that is not dumpable writes pages');
+
+# The address space is limited.
+is($node->safe_psql('postgres', "SELECT FROM limit_memory((regexp_replace(pg_read_file('/proc/self/status'), '.*VmSize:\\s*(\\d+) kB.*', '\\1')::bigint + 20000) * 1024); $fill $query $stats"),
+	"$answer\nf|t|mmap() failed", 'a process that cannot map the memory writes pages');
+
+# Workers cannot open the memory although the leader could.
+my ($out, $err);
+$node->psql('postgres', "$fill $query SELECT FROM set_dumpable(false); $query $query $stats",
+	stdout => \$out, stderr => \$err, on_error_stop => 0);
+like($err, qr/ERROR:  could not open the leader's local buffers, "\/proc\/\d+\/fd\/\d+": Permission denied/,
+	'a statement fails if workers cannot open the memory');
+is($out, "$answer\n$answer\nt|t|a worker could not map the leader's memory",
+	'from then on, pages are written');
+
+# The same, and the leader has all the rows that it needs before it hears of it.
+($out, $err) = ('', '');
+$node->psql('postgres', "$fill $query SELECT FROM set_dumpable(false); " . 'SELECT count(*) FROM (SELECT id FROM t WHERE expensive(id) LIMIT 2) s;' x 2 . " $stats",
+	stdout => \$out, stderr => \$err, on_error_stop => 0);
+is(() = $err =~ /could not open the leader's local buffers/g, 1, 'with LIMIT, one statement fails');
+is($out, "$answer\n2\nt|t|a worker could not map the leader's memory", 'and from then on, pages are written');
+
+# RESET sets temp_buffers to less than the pool that is in use. The server allows as many
+# pages to be pinned as temp_buffers says.
+{
+	local $ENV{PGOPTIONS} = '-c temp_buffers=4MB';
+
+	is($node->safe_psql('postgres', "SET temp_buffers = '5600kB'; $fill $fill_more RESET temp_buffers; $query CREATE TEMP TABLE u AS SELECT * FROM t WHERE id % 2 = 0; SELECT count(*), sum(id) FROM u; $stats"),
+		"40000|800020000|4000000\n20000|400020000\nt|t|", 'temp_buffers is less than the pool');
+}
+
+# When the server has no memory for a buffer, it goes on with the next one, so there is a
+# buffer without memory between others. If that were taken for the end of the pool, the
+# pages behind it would neither be shared nor written, and workers would not see their rows.
+foreach my $share ('off', 'auto')
+{
+	$node->psql('postgres', qq{
+SET temp_parallel.share_local_buffers = $share;
+SET temp_buffers = '64MB';
+CREATE TEMP TABLE a (id int, pad text);
+CREATE TEMP TABLE t (id int, pad text);
+SET temp_parallel.enabled = off;
+INSERT INTO a SELECT g, repeat('x', 1000) FROM generate_series(1, 7000) g;
+SELECT FROM limit_memory(regexp_replace(pg_read_file('/proc/self/status'), '.*VmSize:\\s*(\\d+) kB.*', '\\1')::bigint * 1024);
+INSERT INTO a SELECT generate_series(1, 20000), repeat('x', 1000);
+SELECT FROM limit_memory(-1);
+SET temp_parallel.enabled = on;
+INSERT INTO t SELECT g, repeat('y', 1000) FROM generate_series(1, 3000) g;
+SET parallel_leader_participation = off;
+SELECT count(*), sum(id) FROM t;
+SELECT workers_launched FROM temp_parallel_stats();
+}, stdout => \$out, stderr => \$err, on_error_stop => 0);
+	like($err, qr/ERROR:  out of memory/, "share_local_buffers = $share: no memory for a buffer");
+	is($out, "3000|4501500\n2", "share_local_buffers = $share: workers see the pages behind it");
+}
+
+# From 18 on, what a process may read ahead is a part of temp_buffers less what it has
+# pinned. In a worker, the shared pages are pinned, but do not count; otherwise it would read
+# the other pages one by one.
+SKIP: {
+	skip 'pg_stat_io does not count bytes', 1 if $node->pg_version < 18;
+
+	$node->safe_psql('postgres', q{SELECT pg_stat_reset_shared('io');});
+	$node->safe_psql('postgres', "SET parallel_leader_participation = off; $fill INSERT INTO t SELECT g, repeat('x', 100) FROM generate_series(1, 380000) g; $query");
+	ok($node->poll_query_until('postgres', q{
+SELECT coalesce(sum(read_bytes), 0) > 4 * 8192 * sum(reads) FROM pg_stat_io
+ WHERE backend_type = 'background worker' AND object = 'temp relation' AND reads > 0}),
+		'workers read several pages at once');
+}
+
+# SET temp_buffers after CREATE TABLE, but not after a statement that fills tables.
+($out, $err) = ('', '');
+$node->psql('postgres', "CREATE TEMP TABLE t (id int, pad text); CREATE TEMP TABLE u (id int PRIMARY KEY); SET temp_buffers = '4MB'; SHOW temp_buffers; INSERT INTO t SELECT g, repeat('x', 100) FROM generate_series(1, 20000) g; $query SET temp_buffers = '8MB';",
+	stdout => \$out, stderr => \$err, on_error_stop => 0);
+is($out, "4MB\n$answer", 'temp_buffers can be set after CREATE TABLE');
+like($err, qr/invalid value for parameter "temp_buffers"/, 'and not after INSERT, as without the module');
+
+$node->stop;
+ok(slurp_file($node->logfile) !~ /TRAP:|PANIC:|terminated by signal|leak/,
+	'no crash, failed assertion or leak in the log');
+
+done_testing();
