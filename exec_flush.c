@@ -322,23 +322,6 @@ tp_look_at_workers(List *flush_nodes)
 }
 
 /*
- * Open the node's tables, their TOAST tables and the listed indexes, without a
- * lock.  A List of Relation.
- */
-static List *
-open_relations(TempFlushState *state)
-{
-	List	   *relations = NIL;
-	ListCell   *lc;
-
-	foreach(lc, state->plan.relids)
-		relations = list_concat(relations,
-								tp_family_open(lfirst_oid(lc),
-											   state->plan.indexes));
-	return relations;
-}
-
-/*
  * How many pages should workers read in the leader's memory, at most?  As many as
  * are dirty, unless it is cheaper to write them.
  */
@@ -355,13 +338,6 @@ pages_to_share(TempFlushState *state)
 }
 
 static Size
-shared_size(int capacity)
-{
-	return add_size(offsetof(FlushShared, pages),
-					mul_size(capacity, sizeof(SharedPage)));
-}
-
-static Size
 temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 {
 	TempFlushState *state = (TempFlushState *) css;
@@ -370,7 +346,8 @@ temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 	state->capacity = state->limit + tp_listed_pages();
 	/* for the key under which a worker finds it before it knows the node */
 	shm_toc_estimate_keys(&pcxt->estimator, 1);
-	return shared_size(state->capacity);
+	return add_size(offsetof(FlushShared, pages),
+					mul_size(state->capacity, sizeof(SharedPage)));
 }
 
 /*
@@ -397,10 +374,10 @@ temp_flush_initialize_dsm(CustomScanState *css, ParallelContext *pcxt,
  * In the leader, before each launch of workers: list the dirty pages of the
  * node's tables, TOAST tables and listed indexes for them, or write these pages,
  * which cuts the tables' accounts; tell the workers the tuple bound, and have no
- * more workers launched than there may be processes.  Opens the relations without a lock, and closes
- * them.  Raises an internal error if a table is not in a read-only phase or the
- * plan reads one that is not listed, and what the storage manager raises; pages
- * not written by then stay dirty.  ExecGather() of nodeGather.c and
+ * more workers launched than there may be processes.  Opens the relations without
+ * a lock, and closes them.  Raises an internal error if a table is not in a
+ * read-only phase or the plan reads one that is not in the node's lists, and what
+ * the storage manager raises; pages not written by then stay dirty.  ExecGather() of nodeGather.c and
  * ExecGatherMerge() of nodeGatherMerge.c call it through execParallel.c.
  */
 static void
@@ -409,7 +386,7 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 {
 	TempFlushState *state = (TempFlushState *) css;
 	FlushShared *shared = coordinate;
-	List	   *relations;
+	List	   *relations = NIL;
 	MemoryContext context;
 	MemoryContext old;
 	instr_time	start;
@@ -442,8 +419,10 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 		if (!tp_table_is_readonly(lfirst_oid(lc)))
 			elog(ERROR, "temporary table \"%s\" is about to be read by workers but is not read-only",
 				 get_rel_name(lfirst_oid(lc)));
+		relations = list_concat(relations,
+								tp_family_open(lfirst_oid(lc),
+											   state->plan.indexes));
 	}
-	relations = open_relations(state);
 	tp_share_pages(shared, relations, state->limit);
 	written = tp_flush_local_buffers_of(relations);
 	tp_family_close(relations);

@@ -4,12 +4,12 @@ The target is emptied before each run, which is not timed. What it contains afte
 compared.
 """
 
-import argparse
 import os
 import time
 from statistics import median
 
 from .common import measure
+from .common.arguments import rows_and_rounds
 from .common.machine import load_average, load_line, machine
 from .common.measure import Run
 from .common.progress import Progress, TimeLeft
@@ -32,16 +32,6 @@ STATEMENTS = {
     "join": "SELECT h.id, h.grp, r.amount FROM {half} h JOIN {rows} r ON r.id = h.amount"
             " WHERE h.grp < 10",
 }
-
-
-def arguments():
-    parser = argparse.ArgumentParser(prog="bench/insert_select")
-    parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--rounds", type=int, default=7)
-    args = parser.parse_args()
-    if args.rows < 1000 or args.rounds < 1:
-        parser.error("rows or rounds are too small")
-    return args
 
 
 def load(conn, rows):
@@ -69,7 +59,7 @@ def run(conn, arm, sql, name, phase, n):
 
 
 def main():
-    args = arguments()
+    args = rows_and_rounds("bench/insert_select", 2_000_000, 7)
     progress = Progress()
     progress.say(machine())
     conn = connect(SETTINGS)

@@ -6,10 +6,10 @@ leader alone ("off") and by workers that read the pages in the leader's memory
 unlogged table. Accounts are off, as in the end they would have the pages written.
 """
 
-import argparse
 import os
 
 from .common import measure
+from .common.arguments import rows_and_rounds
 from .common.machine import load_average, load_line, machine
 from .common.progress import Progress, TimeLeft
 from .common.report import rule, spread
@@ -32,16 +32,6 @@ QUERIES = {
 }
 
 
-def arguments():
-    parser = argparse.ArgumentParser(prog="bench/share")
-    parser.add_argument("--rows", type=int, default=3_000_000)
-    parser.add_argument("--rounds", type=int, default=11)
-    args = parser.parse_args()
-    if args.rows < 1000 or args.rounds < 1:
-        parser.error("rows or rounds are too small")
-    return args
-
-
 def run(conn, arm, name, phase, n):
     """Run the query once as this arm, which must read the pages as it is to."""
     use(conn, ON)
@@ -60,7 +50,7 @@ def run(conn, arm, name, phase, n):
 
 
 def main():
-    args = arguments()
+    args = rows_and_rounds("bench/share", 3_000_000, 11)
     progress = Progress()
     progress.say(machine())
     conn = connect(SETTINGS)

@@ -1,4 +1,6 @@
-"""Values of options."""
+"""Options and their values."""
+
+import argparse
 
 
 def listed(kind):
@@ -11,3 +13,14 @@ def require_writable(*paths):
     for path in paths:
         if path:
             open(path, "a").close()
+
+
+def rows_and_rounds(program, rows, rounds):
+    """The arguments of a program with these two options, and their defaults."""
+    parser = argparse.ArgumentParser(prog=program)
+    parser.add_argument("--rows", type=int, default=rows)
+    parser.add_argument("--rounds", type=int, default=rounds)
+    args = parser.parse_args()
+    if args.rows < 1000 or args.rounds < 1:
+        parser.error("rows or rounds are too small")
+    return args
