@@ -38,11 +38,13 @@
 #include "access/relation.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "portability/instr_time.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -70,6 +72,7 @@ PG_FUNCTION_INFO_V1(temp_parallel_calibrate);
 typedef struct CalibrationTask
 {
 	int			pages;
+	bool		fewer_than_default; /* as the pool has no room for more */
 	int			iterations;
 	char	   *tablespace;		/* NULL: where temporary tables go */
 	double		max_cv;			/* more variation: no recommendation */
@@ -483,6 +486,18 @@ measure_all(const CalibrationTable *table, const CalibrationTable *one_page)
 	return result;
 }
 
+/* Say what is measured, and how to measure better. */
+static void
+announce(const CalibrationTask *task)
+{
+	ereport(NOTICE,
+			(errmsg("calibrating with %d pages, %d iterations",
+					task->pages, task->iterations),
+			 task->fewer_than_default ?
+			 errhint("The measurement is better with %d pages. Set \"temp_buffers\" to '256MB' before the session's first use of a temporary table.",
+					 DEFAULT_PAGES) : 0));
+}
+
 /* Report progress, at most every five seconds. */
 static void
 show_progress(int done, int total, TimestampTz start, TimestampTz *last)
@@ -535,14 +550,12 @@ measure(const CalibrationTask *task, Calibration *result)
 	/* timed steps must not write pages of the session's own tables */
 	(void) tp_flush_all_local_buffers();
 
-	ereport(NOTICE,
-			(errmsg("calibrating with %d pages, %d iterations",
-					task->pages, task->iterations)));
 	table = make_table(task->tablespace, task->pages);
 	one_page = make_table(task->tablespace, 1);
 	result->pages = table.pages;
 	result->planned_gain = planned_gain(&table);
 	result->page_factor = tp_tablespace_factor(table.rel);
+	announce(task);
 
 	context = AllocSetContextCreate(CurrentMemoryContext, "calibration",
 									ALLOCSET_DEFAULT_SIZES);
@@ -631,6 +644,7 @@ task_of_arguments(FunctionCallInfo fcinfo)
 	refuse_null(fcinfo, 3, "max_cv");
 
 	task.pages = PG_ARGISNULL(0) ? Min(DEFAULT_PAGES, most) : PG_GETARG_INT32(0);
+	task.fewer_than_default = PG_ARGISNULL(0) && task.pages < DEFAULT_PAGES;
 	task.iterations = PG_GETARG_INT32(1);
 	task.tablespace = PG_ARGISNULL(2) ? NULL : NameStr(*PG_GETARG_NAME(2));
 	task.max_cv = PG_GETARG_FLOAT8(3);
@@ -771,6 +785,27 @@ set_measurements(Datum *values, const Calibration *measured,
 		Float8GetDatum(planner_unit(measured, samples));
 }
 
+/*
+ * The array of commands that change the settings, and last, unless it is NULL.
+ * Not one string, as ALTER SYSTEM is refused in one with other commands.
+ */
+static Datum
+commands(const char *verb, double write_temp, double buffer_scan,
+		 const char *last)
+{
+	Datum		elems[3];
+	int			n = 0;
+
+	elems[n++] = CStringGetTextDatum(psprintf("%s temp_parallel.write_temp_page_cost = %.3g",
+											  verb, write_temp));
+	elems[n++] = CStringGetTextDatum(psprintf("%s temp_parallel.buffer_scan_cost = %.3g",
+											  verb, buffer_scan));
+	if (last != NULL)
+		elems[n++] = CStringGetTextDatum(last);
+	return PointerGetDatum(construct_array(elems, n, TEXTOID, -1, false,
+										   TYPALIGN_INT));
+}
+
 /* Set the result columns that recommend settings. */
 static void
 set_recommendation(Datum *values, const Calibration *measured,
@@ -789,14 +824,10 @@ set_recommendation(Datum *values, const Calibration *measured,
 	values[COL_WRITE_TEMP_PAGE_COST] = Float8GetDatum(write_temp);
 	values[COL_BUFFER_SCAN_COST] = Float8GetDatum(buffer_scan);
 	values[COL_SET_COMMANDS] =
-		CStringGetTextDatum(psprintf("SET temp_parallel.write_temp_page_cost = %.3g;\n"
-									 "SET temp_parallel.buffer_scan_cost = %.3g;",
-									 write_temp, buffer_scan));
+		commands("SET", write_temp, buffer_scan, NULL);
 	values[COL_ALTER_SYSTEM_COMMANDS] =
-		CStringGetTextDatum(psprintf("ALTER SYSTEM SET temp_parallel.write_temp_page_cost = %.3g;\n"
-									 "ALTER SYSTEM SET temp_parallel.buffer_scan_cost = %.3g;\n"
-									 "SELECT pg_reload_conf();",
-									 write_temp, buffer_scan));
+		commands("ALTER SYSTEM SET", write_temp, buffer_scan,
+				 "SELECT pg_reload_conf()");
 }
 
 /*

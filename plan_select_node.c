@@ -70,6 +70,9 @@ tp_place_select_node(PlannedStmt *stmt)
 	plan->extParam = bms_copy(child->extParam);
 	plan->allParam = bms_copy(child->allParam);
 	set_disabled_nodes(cscan, child);
+	/* the INSERT costs as much more as what it reads */
+	insert->plan.startup_cost += plan->startup_cost - child->startup_cost;
+	insert->plan.total_cost += plan->total_cost - child->total_cost;
 	cscan->custom_scan_tlist = columns_of(child->targetlist, OUTER_VAR);
 	cscan->methods = GetCustomScanMethods(SELECT_NODE_NAME, false);
 	insert->plan.lefttree = plan;

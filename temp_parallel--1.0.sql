@@ -188,8 +188,8 @@ CREATE FUNCTION temp_parallel_calibrate(
 	OUT planner_unit_us float8,
 	OUT write_temp_page_cost float8,
 	OUT buffer_scan_cost float8,
-	OUT set_commands text,
-	OUT alter_system_commands text)
+	OUT set_commands text[],
+	OUT alter_system_commands text[])
 RETURNS record
 AS 'MODULE_PATHNAME', 'temp_parallel_calibrate'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;

@@ -45,6 +45,11 @@ SELECT temp_parallel_calibrate(16, 6);
 SET client_min_messages = warning;
 SELECT temp_parallel_calibrate(16, 6);
 \set VERBOSITY default
+-- If the pool has no room for the default number of pages, with a hint.
+SET client_min_messages = notice;
+SET max_parallel_workers_per_gather = 2;
+SELECT temp_parallel_calibrate();
+RESET max_parallel_workers_per_gather;
 RESET max_parallel_workers;
 
 -- Whether workers save time with so few pages depends on the machine.
@@ -75,7 +80,7 @@ SELECT measured_pages, measured_iterations FROM temp_parallel_calibrate(max_cv =
 DO $$
 DECLARE
 	c record;
-	alter_system text;
+	command text;
 BEGIN
 	FOR i IN 1 .. 20 LOOP
 		SELECT * INTO c FROM temp_parallel_calibrate(iterations => 6, max_cv => 'infinity');
@@ -87,17 +92,19 @@ BEGIN
 	IF c.set_commands IS NULL THEN
 		RETURN;
 	END IF;
-	EXECUTE c.set_commands;
+	FOREACH command IN ARRAY c.set_commands LOOP
+		EXECUTE command;
+	END LOOP;
 	IF current_setting('temp_parallel.write_temp_page_cost')::float8 <> c.write_temp_page_cost OR
 	   current_setting('temp_parallel.buffer_scan_cost')::float8 <> c.buffer_scan_cost OR
 	   c.write_temp_page_cost <= 0 OR c.buffer_scan_cost <= 0 THEN
 		RAISE EXCEPTION 'not what was recommended: %', c;
 	END IF;
-	alter_system := regexp_replace(c.alter_system_commands, '= [-+.e0-9]+', '= N', 'g');
-	IF alter_system <> 'ALTER SYSTEM SET temp_parallel.write_temp_page_cost = N;
-ALTER SYSTEM SET temp_parallel.buffer_scan_cost = N;
-SELECT pg_reload_conf();' THEN
-		RAISE EXCEPTION '%', alter_system;
+	IF regexp_replace(c.alter_system_commands::text, '= [-+.e0-9]+', '= N', 'g')::text[] <>
+	   ARRAY['ALTER SYSTEM SET temp_parallel.write_temp_page_cost = N',
+			 'ALTER SYSTEM SET temp_parallel.buffer_scan_cost = N',
+			 'SELECT pg_reload_conf()'] THEN
+		RAISE EXCEPTION '%', c.alter_system_commands;
 	END IF;
 END
 $$;
