@@ -7,6 +7,7 @@ unlogged table. Accounts are off, as in the end they would have the pages writte
 """
 
 import os
+from statistics import median
 
 from .common import measure
 from .common.arguments import rows_and_rounds
@@ -49,6 +50,18 @@ def run(conn, arm, name, phase, n):
     return done
 
 
+def price(conn, runs):
+    """What a page costs more that is shared than one that is clean, in microseconds, and in
+    the planner's units. From the query that reads all pages once and does least with them."""
+    pages = value(conn, "SELECT relpages FROM pg_class WHERE oid = 'pg_temp.sales'::regclass")
+    ms = {arm: {r.round: r.ms for r in measure.select(runs, "count", "repeat", arm.name)}
+          for arm in (SHARED, CLEAN)}
+    us = median(ms[SHARED][n] - ms[CLEAN][n] for n in ms[CLEAN]) * 1000 / pages
+    use(conn, ON)
+    unit = value(conn, "SELECT planner_unit_us FROM temp_parallel_calibrate()")
+    return us, us / unit
+
+
 def main():
     args = rows_and_rounds("bench/share", 3_000_000, 11)
     progress = Progress()
@@ -83,6 +96,8 @@ def main():
               + "".join(f"{measure.median_ms(runs, name, 'repeat', arm.name):13.1f}" for arm in ARMS)
               + "".join(f"{spread(measure.ratios(runs, name, 'repeat', 'shared', base.name)):>21}"
                         for base in ARMS if base != SHARED))
+    print("\ncount: a page costs {:.3f} us more that is shared than one that is clean,"
+          " {:.3f} units of the planner".format(*price(conn, runs)))
     if not all(measure.same_answers(runs, name) for name in QUERIES):
         raise SystemExit("answers differ")
 
