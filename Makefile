@@ -50,6 +50,7 @@ OBJS = \
 	plan_paths.o \
 	plan_pins.o \
 	plan_placement.o \
+	plan_price.o \
 	plan_repeated.o \
 	plan_saving.o \
 	plan_select_node.o \

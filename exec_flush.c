@@ -332,7 +332,7 @@ pages_to_share(TempFlushState *state)
 
 	if (!tp_sharing())
 		return 0;
-	cost = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(),
+	cost = tp_flush_cost_of_tables(tp_stats_for_statement(state->css.ss.ps.state->es_plannedstmt),
 								   state->plan.relids, state->plan.indexes);
 	return cost.share ? cost.shareable : 0;
 }

@@ -36,7 +36,7 @@ bool
 tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes,
 						   FlushSaving *saving)
 {
-	LocalBufStats *stats = tp_localbuf_stats_for_price();
+	LocalBufStats *stats = tp_stats_for_statement(stmt);
 	Cost		planned_flush = 0;	/* the charge when planned */
 	Cost		flush = 0;		/* the charge now */
 	Cost		search = 0;		/* the part of it for the search of the pool */

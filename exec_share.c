@@ -31,13 +31,6 @@
 
 #include "exec.h"
 
-/*
- * Buffers that are not pinned for workers if the statement runs code that is not
- * core's: what functions need that the leader calls is not known.  So many are as good
- * as the default pool.
- */
-#define USER_CODE_PINS	1024
-
 /* of the innermost run of the executor in a read-only phase, or NULL */
 static SharedPages *current = NULL;
 
@@ -232,8 +225,8 @@ sorted_relations(List *relations)
 
 /*
  * How many more buffers may be pinned, so that enough of the pool is left for the
- * leader, which runs the statement, too: what its plan may have pinned at once, what
- * functions may need, and at least what tp_most_shared_pages() leaves?
+ * leader, which runs the statement, too: what its plan may have pinned at once, and at
+ * least what tp_most_shared_pages() leaves?
  */
 static int
 pins_left(PlanState *root)
@@ -247,10 +240,8 @@ pins_left(PlanState *root)
 		if (list_nth(stmt->subplans, id - 1) != NULL)
 			subplans = bms_add_member(subplans, id);
 	}
-	left = Min(tp_most_shared_pages(),
+	left = Min(tp_most_shared_pages(tp_runs_user_code(stmt)),
 			   tp_most_pins() - tp_plan_pins(root->plan, subplans, stmt));
-	if (tp_statement_contents(stmt).user_code)
-		left = Min(left, tp_most_pins() - USER_CODE_PINS);
 	bms_free(subplans);
 	for (int i = tp_used_buffers() - 1; i >= 0; i--)
 		left -= tp_local_buffer_is_pinned(i);

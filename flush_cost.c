@@ -105,7 +105,7 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 										result.cost - before);
 		tp_family_close(family);
 	}
-	unshared = result.shareable - tp_most_shared_pages();
+	unshared = result.shareable - stats->most_shared;
 	if (unshared > 0)
 	{
 		result.shareable -= unshared;

@@ -409,7 +409,7 @@ measure_parallel_query(const CalibrationTable *table)
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 				 errmsg("could not launch the workers of the measurement"),
 				 errdetail("%d of %d workers were launched.", launched, table->workers),
-				 errhint("Repeat the calibration while fewer parallel queries run, or raise \"max_parallel_workers\" and \"max_worker_processes\".")));
+				 errhint("Repeat the calibration while fewer parallel queries run, lower \"max_parallel_workers_per_gather\", or raise \"max_parallel_workers\" and \"max_worker_processes\".")));
 	return time;
 }
 

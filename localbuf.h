@@ -51,7 +51,7 @@ extern void tp_share_pool(void);
 extern void tp_stop_sharing(const char *reason);
 extern bool tp_sharing(void);
 extern int	tp_most_pins(void);
-extern int	tp_most_shared_pages(void);
+extern int	tp_most_shared_pages(bool user_code);
 extern void tp_set_listed(int i, bool is_listed);
 extern bool tp_is_listed(int i);
 extern int	tp_listed_pages(void);
@@ -73,6 +73,7 @@ typedef struct LocalBufStats
 {
 	int			allocated;		/* local buffers that have been used */
 	int			dirtied;		/* local buffers that are dirty */
+	int			most_shared;	/* pages that may be shared at once */
 	HTAB	   *relations;		/* of LocalBufCount */
 } LocalBufStats;
 

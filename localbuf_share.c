@@ -49,6 +49,13 @@
  */
 #define LEAST_POOL		256
 
+/*
+ * Buffers that are not pinned for workers if the statement runs code that is not
+ * core's: what functions need that the leader calls is not known.  So many are as good
+ * as the default pool.
+ */
+#define USER_CODE_PINS	1024
+
 static SharedMemory memory = {.fd = -1};
 static char *mapping = NULL;	/* of that file in this process, or NULL */
 static const char *failure = NULL;	/* why the pool is not shared */
@@ -222,13 +229,18 @@ tp_most_pins(void)
 }
 
 /*
- * How many pages may be shared at once?  A quarter of the pool is left for the
- * leader.
+ * How many pages may be shared at once by a statement that runs user code (see
+ * plan_user_code.c), or none?  A quarter of the pool is left for the leader, and for
+ * user code USER_CODE_PINS.
  */
 int
-tp_most_shared_pages(void)
+tp_most_shared_pages(bool user_code)
 {
-	return tp_most_pins() - tp_most_pins() / 4;
+	int			left = tp_most_pins() / 4;
+
+	if (user_code)
+		left = Max(left, USER_CODE_PINS);
+	return Max(tp_most_pins() - left, 0);
 }
 
 /* List buffer i, or no more.  Raises nothing. */

@@ -57,6 +57,7 @@ tp_localbuf_stats_collect(void)
 
 	stats->relations = make_counts();
 	stats->allocated = tp_used_buffers();
+	stats->most_shared = tp_most_shared_pages(false);
 
 	for (int i = 0; i < stats->allocated; i++)
 	{
@@ -129,6 +130,7 @@ tp_localbuf_stats_for_price(void)
 	/* a copy, as a nested planner call may walk again */
 	stats = palloc(sizeof(LocalBufStats));
 	*stats = *last_stats;
+	stats->most_shared = tp_most_shared_pages(false);
 	stats->relations = make_counts();
 	hash_seq_init(&seq, last_stats->relations);
 	while ((count = hash_seq_search(&seq)) != NULL)

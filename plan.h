@@ -32,6 +32,7 @@ typedef enum FlushCharging
 typedef struct FlushCharges
 {
 	FlushCharging charging;
+	Query	   *query;			/* a copy of what is planned, or NULL */
 	LocalBufStats *stats;		/* what the charges are of, or NULL if not
 								 * counted yet */
 	bool		charged;		/* was a Gather charged for writing pages? */
@@ -104,6 +105,7 @@ extern const char *tp_serial_insert_reason(PlannedStmt *stmt);
 #define SELECT_NODE_NAME	"ParallelSelect"
 
 extern void tp_place_select_node(PlannedStmt *stmt);
+extern Plan *tp_parallel_part(PlannedStmt *stmt);
 extern bool tp_needs_parallel_mode(PlannedStmt *stmt);
 
 /* plan_repeated.c */
@@ -135,6 +137,11 @@ extern List *tp_statement_gathers(PlannedStmt *stmt);
 /* plan_user_code.c */
 extern bool tp_expression_is_user_code(Node *node);
 extern bool tp_plan_node_is_user_code(Plan *node);
+
+/* plan_price.c */
+extern bool tp_runs_user_code(PlannedStmt *stmt);
+extern LocalBufStats *tp_stats_for_query(Query *query);
+extern LocalBufStats *tp_stats_for_statement(PlannedStmt *stmt);
 
 /* plan_pins.c */
 extern int	tp_plan_pins(Plan *plan, Bitmapset *plan_ids, PlannedStmt *stmt);

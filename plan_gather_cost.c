@@ -71,6 +71,7 @@ typedef struct PlannerCall
 	bool		saved;			/* will the server restore it, too? */
 	double		setup_cost;		/* parallel_setup_cost without a charge */
 	double		charged;		/* what this file last set it to */
+	Query	   *query;			/* a copy that is not being planned, or NULL */
 	LocalBufStats *stats;		/* counted when first needed */
 	MemoryContext context;		/* where to keep them */
 } PlannerCall;
@@ -146,6 +147,7 @@ tp_planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
 
 	call.outer = current;
 	call.charging = charging;
+	call.query = charges->query;
 	call.stats = charges->stats;
 	call.before = parallel_setup_cost;
 	if (current != NULL && parallel_setup_cost == current->charged)
@@ -590,7 +592,7 @@ flush_cost(List *relids, List *indexes)
 	{
 		MemoryContext old = MemoryContextSwitchTo(current->context);
 
-		current->stats = tp_localbuf_stats_for_price();
+		current->stats = tp_stats_for_query(current->query);
 		MemoryContextSwitchTo(old);
 	}
 	result = tp_flush_cost_of_tables(current->stats, relids, indexes);

@@ -238,7 +238,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, const FlushCharges *charges)
 		if (contents.temp_tables == NIL)
 			continue;
 		if (stats == NULL)
-			stats = tp_localbuf_stats_for_price();
+			stats = tp_stats_for_statement(stmt);
 		info.relids = contents.temp_tables;
 		info.pages = pages_of_tables(info.relids);
 		info.indexes = contents.indexes;

@@ -93,6 +93,17 @@ has_select_node(PlannedStmt *stmt)
 			   SELECT_NODE_NAME) == 0;
 }
 
+/* The part of stmt that needs parallel mode, if it does: all, or an INSERT's SELECT. */
+Plan *
+tp_parallel_part(PlannedStmt *stmt)
+{
+	Plan	   *plan = stmt->planTree;
+
+	if (stmt->commandType != CMD_INSERT || !IsA(plan, ModifyTable))
+		return plan;
+	return has_select_node(stmt) ? plan->lefttree->lefttree : plan->lefttree;
+}
+
 /* Does stmt need parallel mode, for all of it or for its SELECT? */
 bool
 tp_needs_parallel_mode(PlannedStmt *stmt)

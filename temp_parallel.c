@@ -118,9 +118,10 @@ plan_with_workers(PLANNER_HOOK_ARGS)
 	FlushCharges charges = {0};
 	List	   *flushed;
 	Cost		copies;
-	PlannedStmt *stmt = plan_and_place(CHARGE_FLUSH, &charges, &flushed,
-									   PLANNER_HOOK_PASS);
+	PlannedStmt *stmt;
 
+	charges.query = copy;
+	stmt = plan_and_place(CHARGE_FLUSH, &charges, &flushed, PLANNER_HOOK_PASS);
 	if (copy == NULL)
 		return stmt;
 	copies = flushed != NIL ? tp_cost_of_copies_in_worker(stmt) : 0;
@@ -142,6 +143,7 @@ plan_with_workers(PLANNER_HOOK_ARGS)
 					   PLANNER_HOOK_PASS))
 	{
 		parse = copy;
+		charges.query = NULL;
 		stmt = plan_and_place(CHARGE_CLEAN, &charges, &flushed,
 							  PLANNER_HOOK_PASS);
 	}

@@ -2,6 +2,7 @@
 -- Append: partitions, inheritance and set operations with temporary tables
 --
 LOAD 'temp_parallel';
+SET compute_query_id = off;	-- EXPLAIN VERBOSE prints it
 \i sql/include/shapes.sql
 \i sql/include/explain.sql
 

@@ -2,6 +2,7 @@
 -- Scans: each kind of scan in a worker, over tables with each kind of contents
 --
 LOAD 'temp_parallel';
+SET compute_query_id = off;	-- EXPLAIN VERBOSE prints it
 \i sql/include/shapes.sql
 
 -- fewer buffers than the tables have pages, so that pages are evicted
