@@ -43,6 +43,7 @@ OBJS = \
 	localbuf_relations.o \
 	localbuf_share.o \
 	localbuf_stats.o \
+	plan_domains.o \
 	plan_flush_node.o \
 	plan_gather_cost.o \
 	plan_insert.o \

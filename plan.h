@@ -122,6 +122,7 @@ typedef struct PlanContents
 	List	   *indexes;		/* the same for indexes that are scanned */
 	Bitmapset  *subplans;		/* plan_ids */
 	bool		user_code;		/* may run functions that are not core's */
+	bool		unsafe_check;	/* a domain's constraint is not parallel safe */
 	bool		unknown;		/* has nodes that plan_walk.c does not know */
 } PlanContents;
 
@@ -137,6 +138,12 @@ extern List *tp_statement_gathers(PlannedStmt *stmt);
 /* plan_user_code.c */
 extern bool tp_expression_is_user_code(Node *node);
 extern bool tp_plan_node_is_user_code(Plan *node);
+
+/* plan_domains.c */
+typedef bool (*ExpressionWalker) (Node *node, void *context);
+
+extern bool tp_walk_domains(Node *node, ExpressionWalker walker, void *context);
+extern bool tp_checks_unsafe_domain(Node *node);
 
 /* plan_price.c */
 extern bool tp_runs_user_code(PlannedStmt *stmt);

@@ -35,7 +35,6 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
-#include "utils/typcache.h"
 
 #include "plan.h"
 
@@ -70,20 +69,41 @@ tp_is_insert_select(Query *query)
 /*
  * Volatile functions
  *
- * Such a function may run SQL, and sees the rows inserted so far; if the SELECT is
- * run ahead, there are none.  Core's own do not look at users' tables.  Looked at
- * are the functions in the query, the default arguments that the planner adds, the
- * functions of aggregates, and the constraints of domains.
+ * Such a function sees the rows inserted so far, if it runs SQL, or their table's
+ * size, or the counters of statistics; if the SELECT is run ahead, there are none.
+ * Looked at are the functions in the query, the default arguments that the planner
+ * adds, the functions of aggregates, and the constraints of domains.
  */
 
 static bool calls_volatile_function(Node *node, void *context);
 
-/* Is function volatile, and not one of core's? */
+/*
+ * Volatile functions of core, by any arguments, that are known to look neither at
+ * tables nor at what the transaction has done.
+ */
+static const char *const harmless[] = {
+	"array_sample", "array_shuffle", "clock_timestamp", "current_query",
+	"gen_random_uuid", "pg_sleep", "random", "random_normal", "setseed", "timeofday",
+	"uuidv4", "uuidv7"
+};
+
+/* Is function, if there is one, volatile, and not one of those? */
 static bool
-is_volatile_user_function(Oid function, void *context)
+is_volatile_function(Oid function, void *context)
 {
-	return function >= FirstNormalObjectId &&
-		func_volatile(function) == PROVOLATILE_VOLATILE;
+	const char *name;
+
+	if (!OidIsValid(function) || func_volatile(function) != PROVOLATILE_VOLATILE)
+		return false;
+	if (function >= FirstNormalObjectId)
+		return true;
+	name = get_func_name(function);
+	for (int i = 0; name != NULL && i < lengthof(harmless); i++)
+	{
+		if (strcmp(name, harmless[i]) == 0)
+			return false;
+	}
+	return true;
 }
 
 /* Is one of the functions that user's aggregate calls? */
@@ -100,14 +120,14 @@ aggregate_is_volatile(Oid aggregate)
 	if (!HeapTupleIsValid(tuple))
 		return false;			/* a window function */
 	form = (Form_pg_aggregate) GETSTRUCT(tuple);
-	result = is_volatile_user_function(form->aggtransfn, NULL) ||
-		is_volatile_user_function(form->aggfinalfn, NULL) ||
-		is_volatile_user_function(form->aggcombinefn, NULL) ||
-		is_volatile_user_function(form->aggserialfn, NULL) ||
-		is_volatile_user_function(form->aggdeserialfn, NULL) ||
-		is_volatile_user_function(form->aggmtransfn, NULL) ||
-		is_volatile_user_function(form->aggminvtransfn, NULL) ||
-		is_volatile_user_function(form->aggmfinalfn, NULL);
+	result = is_volatile_function(form->aggtransfn, NULL) ||
+		is_volatile_function(form->aggfinalfn, NULL) ||
+		is_volatile_function(form->aggcombinefn, NULL) ||
+		is_volatile_function(form->aggserialfn, NULL) ||
+		is_volatile_function(form->aggdeserialfn, NULL) ||
+		is_volatile_function(form->aggmtransfn, NULL) ||
+		is_volatile_function(form->aggminvtransfn, NULL) ||
+		is_volatile_function(form->aggmfinalfn, NULL);
 	ReleaseSysCache(tuple);
 	return result;
 }
@@ -136,32 +156,13 @@ defaults_are_volatile(FuncExpr *call)
 	return result;
 }
 
-/* Do the constraints of domain type, with those that it is over, call one? */
-static bool
-domain_is_volatile(Oid type)
-{
-	DomainConstraintRef *ref = palloc(sizeof(DomainConstraintRef));
-	ListCell   *lc;
-
-	/* released with the memory context */
-	InitDomainConstraintRef(type, ref, CurrentMemoryContext, false);
-	foreach(lc, ref->constraints)
-	{
-		DomainConstraintState *constraint = lfirst(lc);
-
-		if (calls_volatile_function((Node *) constraint->check_expr, NULL))
-			return true;
-	}
-	return false;
-}
-
 /* Does node, a query or an expression, or a List of such, call one? */
 static bool
 calls_volatile_function(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	if (check_functions_in_node(node, is_volatile_user_function, context))
+	if (check_functions_in_node(node, is_volatile_function, context))
 		return true;
 	if (IsA(node, Aggref) && aggregate_is_volatile(((Aggref *) node)->aggfnoid))
 		return true;
@@ -170,8 +171,7 @@ calls_volatile_function(Node *node, void *context)
 		return true;
 	if (IsA(node, FuncExpr) && defaults_are_volatile((FuncExpr *) node))
 		return true;
-	if (IsA(node, CoerceToDomain) &&
-		domain_is_volatile(((CoerceToDomain *) node)->resulttype))
+	if (tp_walk_domains(node, calls_volatile_function, context))
 		return true;
 	if (IsA(node, Query))
 		return query_tree_walker((Query *) node, calls_volatile_function,
@@ -195,6 +195,19 @@ has_sublink(Node *node, void *context)
 	return expression_tree_walker(node, has_sublink, context);
 }
 
+/* Does node, a query or a part of it, check a domain that is not parallel safe? */
+static bool
+checks_unsafe_domain(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (tp_checks_unsafe_domain(node))
+		return true;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, checks_unsafe_domain, context, 0);
+	return expression_tree_walker(node, checks_unsafe_domain, context);
+}
+
 /* tp_insert_refusal() in a memory context of its own. */
 static InsertRefusal
 query_refusal(Query *query, char *hazard)
@@ -212,8 +225,10 @@ query_refusal(Query *query, char *hazard)
 	*hazard = max_parallel_hazard(query);
 	if (*hazard == PROPARALLEL_UNSAFE)
 		return INSERT_UNSAFE_QUERY;
-	return calls_volatile_function((Node *) query, NULL) ?
-		INSERT_VOLATILE_QUERY : INSERT_MAY_BE_PARALLEL;
+	if (calls_volatile_function((Node *) query, NULL))
+		return INSERT_VOLATILE_QUERY;
+	return checks_unsafe_domain((Node *) query, NULL) ?
+		INSERT_UNSAFE_QUERY : INSERT_MAY_BE_PARALLEL;
 }
 
 /*

@@ -205,10 +205,11 @@ pool_of_worker(Plan *plan, Bitmapset *plan_ids, PlannedStmt *stmt)
  * flushes.
  *
  * An unknown node, anywhere in the plan, may read temporary tables or have a
- * Gather below it.  Then all Gathers of the statement run their plans in the
- * leader, as when no worker is available: ExecGather() and ExecGatherMerge()
- * launch none without parallel mode, and a parallel-aware node without shared
- * state works alone.
+ * Gather below it.  A domain's constraint that is not parallel safe, which core does
+ * not look at, fails in a worker, or in parallel mode.  Then all Gathers of the
+ * statement run their plans in the leader, as when no worker is available:
+ * ExecGather() and ExecGatherMerge() launch none without parallel mode, and a
+ * parallel-aware node without shared state works alone.
  */
 List *
 tp_place_flush_nodes(PlannedStmt *stmt, const FlushCharges *charges)
@@ -219,7 +220,8 @@ tp_place_flush_nodes(PlannedStmt *stmt, const FlushCharges *charges)
 	int			last_id;
 	ListCell   *lc;
 
-	if (all.unknown && tp_names_temp_table(stmt->rtable))
+	if ((all.unknown && tp_names_temp_table(stmt->rtable)) ||
+		(all.unsafe_check && all.temp_tables != NIL))
 	{
 		stmt->parallelModeNeeded = false;
 		return NIL;

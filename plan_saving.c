@@ -510,11 +510,13 @@ tp_note_saving(PlannedStmt *stmt, List *flushed, LocalBufStats *stats,
 	bool		pays;
 	FlushCharges charges = {0};
 	PlannedStmt *clean;
+	PlanContents contents;
 
 	charges.stats = stats;
 	clean = tp_planner_with_flush_cost(next, PLANNER_HOOK_PASS, CHARGE_CLEAN,
 									   &charges);
-	if (clean->parallelModeNeeded && !tp_statement_contents(clean).unknown)
+	contents = tp_statement_contents(clean);
+	if (clean->parallelModeNeeded && !contents.unknown && !contents.unsafe_check)
 	{
 		saving.saving = cost_without_charges(stmt) - clean->planTree->total_cost;
 		flushed_by(clean, flushed, stats, &saving);

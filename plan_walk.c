@@ -109,7 +109,7 @@ tp_statement_gathers(PlannedStmt *stmt)
 
 /*
  * Search the subplans of an expression, or of a List of expressions, and find
- * out whether it may run user code.
+ * out whether it may run user code, and what is not parallel safe.
  */
 static bool
 search_expression(Node *node, PlanSearch *search)
@@ -118,6 +118,8 @@ search_expression(Node *node, PlanSearch *search)
 		return false;
 	if (!search->found.user_code)
 		search->found.user_code = tp_expression_is_user_code(node);
+	if (!search->found.unsafe_check)
+		search->found.unsafe_check = tp_checks_unsafe_domain(node);
 	if (IsA(node, SubPlan))
 	{
 		int			plan_id = ((SubPlan *) node)->plan_id;

@@ -121,6 +121,11 @@ typedef uint32 BufferState;
 #define LocalBufferStateWrite(buf, s)	pg_atomic_unlocked_write_u32(&(buf)->state, (s))
 #endif
 
+/* From 17 on, an expression may be JSON_VALUE() and the like. */
+#if PG_VERSION_NUM >= 170000
+#define HAVE_JSON_EXPR
+#endif
+
 /* Sets the checksum on the page in the buffer. */
 #if PG_VERSION_NUM < 190000
 #define PageSetChecksum(page, block)	PageSetChecksumInplace(page, block)

@@ -30,9 +30,12 @@ CREATE FUNCTION pg_temp.caught(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE PAR
 -- a function that calls a volatile one
 CREATE FUNCTION pg_temp.calls(i int) RETURNS int LANGUAGE sql STABLE PARALLEL RESTRICTED AS
 	$$ SELECT pg_temp.volatile(i) $$;
--- a volatile function of core's is not refused
+-- a volatile function of core's is not refused, unless it looks at tables or transactions
 CREATE TEMP TABLE plain (id int, k int, s text);
 :run ('INSERT INTO plain SELECT id, 1 + floor(random())::int, s FROM refused_p', 'SELECT id FROM plain');
+:run ('INSERT INTO plain SELECT id, pg_relation_size(''plain''), repeat(s, 100) FROM refused_p ORDER BY id', 'SELECT count(DISTINCT k) > 9 FROM plain');
+TRUNCATE plain;
+:run ('INSERT INTO plain SELECT id, pg_stat_get_xact_tuples_inserted(''plain''::regclass), s FROM refused_p ORDER BY id', 'SELECT id, k - min(k) OVER () FROM plain');
 
 --
 -- The query
@@ -79,6 +82,22 @@ CREATE DOMAIN pg_temp.volatile_domain AS int CHECK (pg_temp.volatile(VALUE) > 0)
 CREATE DOMAIN pg_temp.over_domain AS pg_temp.volatile_domain;
 CREATE TYPE pg_temp.pair AS (a pg_temp.over_domain, b int);
 :run ('INSERT INTO plain SELECT (row(id, k)::pg_temp.pair).a, k, s FROM refused_p', 'SELECT * FROM plain');
+-- the same, checked by functions that make values of composite types, arrays and ranges
+CREATE FUNCTION pg_temp.few() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) < 5 FROM plain); END $$;
+CREATE DOMAIN pg_temp.few_domain AS int CHECK (pg_temp.few());
+CREATE TYPE pg_temp.few_pair AS (a pg_temp.few_domain, b int);
+CREATE TYPE pg_temp.few_range AS RANGE (subtype = pg_temp.few_domain);
+:run ('INSERT INTO plain SELECT ((''('' || id || '',1)'')::pg_temp.few_pair).a, k, s FROM refused_p', 'SELECT * FROM plain');
+:run ('INSERT INTO plain SELECT ((''{"(1,'' || id || '')"}'')::pg_temp.few_pair[])[1].b, k, s FROM refused_p', 'SELECT * FROM plain');
+:run ('INSERT INTO plain SELECT ((''{'' || id || ''}'')::pg_temp.few_domain[])[1], k, s FROM refused_p', 'SELECT * FROM plain');
+:run ('INSERT INTO plain SELECT lower((''['' || id || '',)'')::pg_temp.few_range), k, s FROM refused_p', 'SELECT * FROM plain');
+:run ('INSERT INTO plain SELECT lower((''{['' || id || '',)}'')::pg_temp.few_multirange), k, s FROM refused_p', 'SELECT * FROM plain');
+:run ('INSERT INTO plain SELECT (jsonb_populate_record(NULL::pg_temp.few_pair, jsonb_build_object(''a'', id))).a, k, s FROM refused_p', 'SELECT * FROM plain');
+:run ('INSERT INTO plain SELECT j.a, k, s FROM refused_p, jsonb_to_record(jsonb_build_object(''a'', id)) AS j (a pg_temp.few_domain)', 'SELECT * FROM plain');
+CREATE DOMAIN pg_temp.unsafe_domain AS int CHECK (pg_temp.unsafe(VALUE) > 0);
+:run ('INSERT INTO plain SELECT ((''{'' || id || ''}'')::pg_temp.unsafe_domain[])[1], k, s FROM refused_p', 'SELECT * FROM plain');
+CREATE DOMAIN pg_temp.safe_domain AS int CHECK (VALUE > 0);
+:run ('INSERT INTO plain SELECT ((''{'' || id || ''}'')::pg_temp.safe_domain[])[1], k, s FROM refused_p', 'SELECT * FROM plain');
 -- WITH that modifies data, or is used by RETURNING; ON CONFLICT DO UPDATE
 CREATE TEMP TABLE u (id int UNIQUE, k int, s text);
 :run ('WITH d AS (DELETE FROM t WHERE k = 1 RETURNING *) INSERT INTO plain SELECT id, k, s FROM refused_p UNION ALL SELECT * FROM d', 'SELECT * FROM plain UNION ALL SELECT * FROM t');

@@ -21,6 +21,32 @@ SELECT count(*) FROM t WHERE reads_other(id) = 1;
 \set VERBOSITY sqlstate
 SELECT count(*) FROM t WHERE reads_other(id) = 1;
 
+-- A constraint of a domain that is not parallel safe, in what a cast or a function makes: core
+-- does not look for it, and the user has marked nothing wrongly. No worker is launched, and
+-- the constraint may write.
+CREATE TEMP TABLE log (n int);
+INSERT INTO log VALUES (0);
+CREATE FUNCTION notes() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN UPDATE log SET n = n + 1; RETURN true; END $$;
+CREATE DOMAIN noted AS int CHECK (notes());
+CREATE TYPE noted_pair AS (a noted, b int);
+CREATE EXTENSION temp_parallel;
+SELECT workers_launched FROM temp_parallel_stats() \gset before_
+SELECT sum((('(' || id || ',1)')::noted_pair).a) FROM t;
+SELECT sum((jsonb_populate_record(NULL::noted_pair, jsonb_build_object('a', id))).a) FROM t;
+SELECT sum(a) FROM (SELECT max(id)::noted AS a FROM t GROUP BY id % 2) s;
+SELECT count(*) FROM t WHERE id IN (SELECT unnest(('{' || o.id || '}')::noted[]) FROM other o);
+SELECT workers_launched - :before_workers_launched AS launched FROM temp_parallel_stats();
+SELECT n FROM log;
+SELECT workers_launched FROM temp_parallel_stats() \gset before_
+-- a constraint that is safe does not keep workers away
+CREATE DOMAIN positive AS int CHECK (VALUE > 0);
+SELECT sum((('{' || id || '}')::positive[])[1]) FROM t;
+SELECT workers_launched - :before_workers_launched AS launched FROM temp_parallel_stats();
+DROP EXTENSION temp_parallel;
+DROP TYPE noted_pair;
+DROP DOMAIN noted, positive;
+DROP FUNCTION notes();
+
 -- Not even the table that the worker is scanning.
 CREATE FUNCTION reads_t(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
 $$ DECLARE n bigint; BEGIN EXECUTE 'SELECT count(*) FROM t' INTO n; RETURN n; END $$;
