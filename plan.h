@@ -127,6 +127,7 @@ typedef struct PlanContents
 } PlanContents;
 
 extern List *tp_plan_children(Plan *plan);
+extern int	tp_last_plan_node_id(PlannedStmt *stmt);
 extern Oid	tp_scanned_temp_table(Plan *plan, List *rtable);
 extern PlanContents tp_plan_contents(Plan *plan, List *rtable, List *subplans);
 extern PlanContents tp_statement_contents(PlannedStmt *stmt);
@@ -183,7 +184,6 @@ extern const char *tp_flush_plan_release(CustomScan *cscan);
 extern FlushPlan tp_flush_plan(CustomScan *cscan);
 
 /* plan_placement.c */
-extern int	tp_last_plan_node_id(PlannedStmt *stmt);
 extern List *tp_place_flush_nodes(PlannedStmt *stmt,
 								  const FlushCharges *charges);
 extern CustomScan *tp_find_flush_node(Plan *top);

@@ -20,38 +20,6 @@
 #include "plan.h"
 
 /*
- * The highest of the numbers that set_plan_refs() of setrefs.c gave to nodes.
- */
-static int
-max_plan_node_id(Plan *plan)
-{
-	int			max;
-	List	   *children;
-	ListCell   *lc;
-
-	if (plan == NULL)
-		return 0;
-	max = plan->plan_node_id;
-	children = tp_plan_children(plan);
-	foreach(lc, children)
-		max = Max(max, max_plan_node_id(lfirst(lc)));
-	list_free(children);
-	return max;
-}
-
-/* The highest plan_node_id in stmt. */
-int
-tp_last_plan_node_id(PlannedStmt *stmt)
-{
-	int			last = max_plan_node_id(stmt->planTree);
-	ListCell   *lc;
-
-	foreach(lc, stmt->subplans)
-		last = Max(last, max_plan_node_id(lfirst(lc)));
-	return last;
-}
-
-/*
  * The link to the child of plan if ExecSetTupleBound() of execProcnode.c goes
  * on to that child, otherwise NULL.  Append and Merge Append have several
  * children, and are left out.
