@@ -47,6 +47,9 @@ FUNCTIONS = [
     "CREATE FUNCTION fz.after_statement() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
     " IF pg_trigger_depth() < 2 THEN EXECUTE format('INSERT INTO %I SELECT h + 1, v FROM added', TG_TABLE_NAME);"
     " END IF; RETURN NULL; END $$",
+    "CREATE DOMAIN fz.few AS int CHECK"
+    " (pg_stat_get_xact_tuples_inserted(current_setting('fz.target')::regclass) < 20)",
+    "CREATE TYPE fz.holder AS (few fz.few)",
     "CREATE FUNCTION fz.counted(t text, p int) RETURNS text LANGUAGE plpgsql STABLE PARALLEL"
     " RESTRICTED AS $$ DECLARE n bigint; BEGIN EXECUTE format('SELECT sum(id) FROM %I WHERE"
     " part = $1 AND id < 700', t) INTO n USING p; RETURN n::text; END $$",

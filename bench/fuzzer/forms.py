@@ -137,6 +137,15 @@ INSERTS = {
         ("DO $$ BEGIN BEGIN INSERT INTO {out} SELECT hashtext(q::text) FROM ({sql}) q UNION ALL"
          " SELECT hashtext(q::text) FROM ({sql}) q; EXCEPTION WHEN unique_violation THEN END;"
          " INSERT INTO {out} SELECT hashtext(q::text) FROM ({sql}) q ON CONFLICT DO NOTHING; END $$",)),
+    # What sees how many rows there are so far, in the query and in a domain inside a type.
+    "insert counted": inserting(
+        "(h int)",
+        ("INSERT INTO {out} SELECT pg_stat_get_xact_tuples_inserted('{out}'::regclass) FROM ({sql}) q",)),
+    "insert checked": inserting(
+        "(h int)",
+        ("SET fz.target = {out}",
+         "DO $$ BEGIN INSERT INTO {out} SELECT (('(' || length(q::text) || ')')::fz.holder).few FROM ({sql}) q;"
+         " EXCEPTION WHEN check_violation THEN END $$",)),
     "insert prepared": inserting(
         "(h int, v text)",
         (f"PREPARE {{out}}_p AS INSERT INTO {{out}} {ROWS}", "EXECUTE {out}_p", "EXECUTE {out}_p",
