@@ -50,5 +50,6 @@ BEGIN
 END $$;
 SELECT * FROM pg_temp.shared('SELECT id, CASE WHEN id = 1001 THEN pg_temp.cursors() END FROM t WHERE id % 1000 = 1');
 SELECT pg_temp_buffers_dirty('t') IS NOT NULL AS dirtied;
-SELECT * FROM pg_temp.explained('SELECT count(*) FROM t');
+-- (how many pages are in the pool, and written, depends on how fast workers were)
+SELECT * FROM pg_temp.explained('SELECT count(*) FROM t') WHERE explained LIKE '%Shared%';
 DROP EXTENSION temp_parallel;
