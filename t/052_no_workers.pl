@@ -21,9 +21,12 @@ seed_moments();
 my $node = fault_server('main', "dynamic_shared_memory_type = mmap\n");
 my $holder = fault_session($node);
 my $n = 0;
+my $fewer = 0;
 
 # Check that $expected of two planned workers are launched for a statement in
 # $s, and that its result is right, with and without the leader's participation.
+# On a busy machine the first worker may have ended before the leader asks for the
+# second, which then gets the only place that is free. $fewer counts when not.
 sub launched
 {
 	my ($s, $expected, $name) = @_;
@@ -34,7 +37,9 @@ sub launched
 		change($s, ++$n);
 		my $plan = $s->safe("SET parallel_leader_participation = $leader; EXPLAIN (ANALYZE, BUFFERS OFF, COSTS OFF, TIMING OFF, SUMMARY OFF) " . $query =~ s/@/t/r);
 
-		like($plan, qr/Workers Planned: 2\n\s*Workers Launched: $expected\n.*TempFlush.*\n\s*(Shared: pages|Flushed: written)=[1-9]/,
+		my $launched = $expected == 1 ? '[12]' : $expected;
+		$fewer++ if $plan =~ /Workers Launched: 1$/m;
+		like($plan, qr/Workers Planned: 2\n\s*Workers Launched: $launched\n.*TempFlush.*\n\s*(Shared: pages|Flushed: written)=[1-9]/,
 			"$name, leader $leader: $expected of 2 workers launched after pages were shared or written");
 		change($s, ++$n);
 		is($s->safe($query =~ s/@/t/r), $s->safe($query =~ s/@/p/r), "$name, leader $leader: the answer");
@@ -111,6 +116,7 @@ sub make_idle
 	return;
 }
 
+cmp_ok($fewer, '>', 0, 'fewer workers were launched than planned, but some');
 $holder->quit;
 nothing_left($node, 'after the sessions');
 log_is_clean($node, qr/$from_core|could not open shared memory segment/);
