@@ -54,9 +54,9 @@ def price(conn, runs):
     """What a page costs more that is shared than one that is clean, in microseconds, and in
     the planner's units. From the query that reads all pages once and does least with them."""
     pages = value(conn, "SELECT relpages FROM pg_class WHERE oid = 'pg_temp.sales'::regclass")
-    ms = {arm: {r.round: r.ms for r in measure.select(runs, "count", "repeat", arm.name)}
+    ms = {arm.name: {r.round: r.ms for r in measure.select(runs, "count", "repeat", arm.name)}
           for arm in (SHARED, CLEAN)}
-    us = median(ms[SHARED][n] - ms[CLEAN][n] for n in ms[CLEAN]) * 1000 / pages
+    us = median(ms["shared"][n] - ms["clean"][n] for n in ms["clean"]) * 1000 / pages
     use(conn, ON)
     unit = value(conn, "SELECT planner_unit_us FROM temp_parallel_calibrate()")
     return us, us / unit
