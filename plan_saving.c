@@ -483,6 +483,18 @@ note_paid(FlushSaving *saving, LocalBufStats *stats)
 	}
 }
 
+/* May workers run a part of stmt, by what tp_place_flush_nodes() looks at? */
+static bool
+may_have_workers(PlannedStmt *stmt)
+{
+	PlanContents contents;
+
+	if (!stmt->parallelModeNeeded)
+		return false;
+	contents = tp_statement_contents(stmt);
+	return !contents.unknown && !contents.unsafe_check;
+}
+
 /*
  * Plan the statement of stmt again, as if its tables were clean.  The Gathers
  * of stmt have been charged; flushed is a List of Oid, the tables that it
@@ -510,13 +522,11 @@ tp_note_saving(PlannedStmt *stmt, List *flushed, LocalBufStats *stats,
 	bool		pays;
 	FlushCharges charges = {0};
 	PlannedStmt *clean;
-	PlanContents contents;
 
 	charges.stats = stats;
 	clean = tp_planner_with_flush_cost(next, PLANNER_HOOK_PASS, CHARGE_CLEAN,
 									   &charges);
-	contents = tp_statement_contents(clean);
-	if (clean->parallelModeNeeded && !contents.unknown && !contents.unsafe_check)
+	if (may_have_workers(clean))
 	{
 		saving.saving = cost_without_charges(stmt) - clean->planTree->total_cost;
 		flushed_by(clean, flushed, stats, &saving);
