@@ -13,7 +13,6 @@ OBJS = \
 	exec_check.o \
 	exec_explain.o \
 	exec_flush.o \
-	exec_hint.o \
 	exec_run.o \
 	exec_second_look.o \
 	exec_select_node.o \
@@ -25,16 +24,8 @@ OBJS = \
 	exec_worker_relations.o \
 	exec_worker_share.o \
 	flush_cost.o \
-	func_calibrate.o \
-	func_calibrate_stats.o \
-	func_checks.o \
-	func_localbuf.o \
-	func_oscache.o \
-	func_stats.o \
-	func_tables.o \
-	func_view.o \
+	func.o \
 	localbuf_account.o \
-	localbuf_dropped.o \
 	localbuf_evict.o \
 	localbuf_family.o \
 	localbuf_flush.o \
@@ -43,21 +34,16 @@ OBJS = \
 	localbuf_relations.o \
 	localbuf_share.o \
 	localbuf_stats.o \
-	plan_domains.o \
+	plan_expression.o \
 	plan_flush_node.o \
 	plan_gather_cost.o \
 	plan_insert.o \
-	plan_lookups.o \
 	plan_paths.o \
-	plan_pins.o \
-	plan_placement.o \
-	plan_price.o \
-	plan_repeated.o \
+	plan_processors.o \
 	plan_saving.o \
 	plan_select_node.o \
-	plan_user_code.o \
+	plan_volatile.o \
 	plan_walk.o \
-	processors.o \
 	readonly_heap.o \
 	readonly_index.o \
 	readonly_phase.o \

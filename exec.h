@@ -20,62 +20,20 @@
 /* exec_run.c */
 typedef void (*ParallelRun) (bool parallel, void *arg);
 
-extern void tp_run_parallel(PlanState *root, EState *estate, ParallelRun run,
-							void *arg);
+extern void tp_run_parallel(PlanState *root, EState *estate,
+							const char *refusal, ParallelRun run, void *arg);
 extern void tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
 
 /* exec_second_look.c */
-extern bool tp_leader_alone_is_cheaper(PlannedStmt *stmt, List *flush_nodes,
-									   FlushSaving *saving);
+extern bool tp_leader_alone_is_cheaper(List *flush_nodes);
 
 /* exec_flush.c */
 extern void tp_register_flush_node(void);
 extern void tp_find_parallel_nodes(PlanState *root, List **gathers,
 								   List **flush_nodes);
 extern const FlushPlan *tp_flush_node_plan(CustomScanState *flush_node);
-extern void tp_skip_flush_nodes(List *flush_nodes);
+extern void tp_skip_flush_nodes(List *flush_nodes, const char *reason);
 extern void tp_look_at_workers(List *flush_nodes);
-
-/* exec_share.c */
-typedef struct SharedPage		/* a dirty page of the leader's */
-{
-	Oid			relid;
-	ForkNumber	fork;
-	BlockNumber block;
-	int			buffer;			/* its number in the leader's pool */
-} SharedPage;
-
-typedef struct FlushShared		/* in dynamic shared memory; filled by the
-								 * leader before each launch */
-{
-	int64		tuples_needed;	/* of the Gather, see ExecSetTupleBound() */
-	SharedMemory memory;		/* where the pages are; only if there are any */
-	bool		failed;			/* set by a worker that could not map it */
-	int			capacity;		/* of pages */
-	int			npages;
-	SharedPage	pages[FLEXIBLE_ARRAY_MEMBER];
-} FlushShared;
-
-/* key of FlushShared in the parallel query's table of contents */
-#define FLUSH_SHARED_KEY	UINT64CONST(0x7E3B000000000001)
-
-typedef struct SharedPages
-{
-	struct SharedPages *outer;	/* of the statement that runs this one */
-	PlanState  *root;			/* of the plan that is run */
-	MemoryContext context;
-	ResourceOwner owner;		/* of the pins */
-	int		   *pinned;			/* numbers of the buffers; or NULL */
-	int			npinned;
-} SharedPages;
-
-extern void tp_share_before_statement(PlannedStmt *stmt);
-extern void tp_share_before_utility(Node *statement);
-extern void tp_share_begin(SharedPages *pages, PlanState *root,
-						   MemoryContext context);
-extern void tp_share_end(SharedPages *pages);
-extern void tp_share_abandon(SharedPages *pages);
-extern void tp_share_pages(FlushShared *shared, List *relations, int limit);
 
 /* exec_select_node.c */
 extern void tp_register_select_node(void);
@@ -85,9 +43,6 @@ extern void tp_explain_saving(PlannedStmt *stmt, ExplainState *es);
 
 /* exec_check.c */
 extern void tp_check_flushed(PlanState *ps, const FlushPlan *plan);
-
-/* exec_hint.c */
-extern void tp_run_with_hint(ParallelRun run, void *arg);
 
 /* exec_sent_values.c */
 extern ParamListInfo tp_wrap_params(QueryDesc *queryDesc);
@@ -103,12 +58,8 @@ extern void tp_worker_run(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
 extern void tp_worker_end(void);
 
 /* exec_worker_pool.c */
-extern void tp_worker_open_local_buffers(Relation rel, int pool, int adopted);
-
-/* exec_worker_share.c */
-extern FlushShared *tp_worker_find_shared(void);
-extern void tp_worker_adopt_pages(FlushShared *shared);
-extern void tp_worker_release_pages(void);
+extern void tp_worker_open_local_buffers(Relation rel, int pool, int adopted,
+										 bool pool_used);
 
 /* exec_worker_refuse.c */
 extern void tp_worker_refuse_statement(List *rtable);
@@ -117,7 +68,6 @@ extern void tp_worker_refuse_utility(Node *statement);
 
 /* exec_worker_relations.c */
 extern void tp_refuse_other_relations(List *relids, List *indexes);
-extern bool tp_names_refused_file(const char *message);
 extern void tp_release_other_relations(void);
 extern void tp_refuse_again(Oid relid);
 

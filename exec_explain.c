@@ -27,17 +27,27 @@
 void
 tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 {
-	FlushSaving saving;
 	FlushCost	flush;
+	List	   *relids = NIL;
+	List	   *indexes = NIL;
+	Cost		saving = 0;
 	List	   *names = NIL;
 	const char *reason = tp_serial_insert_reason(stmt);
 	ListCell   *lc;
 
 	if (reason != NULL)
 		ExplainPropertyText("Insert Not Parallel", reason, es);
-	if (!tp_flush_investment || !tp_saving_of(stmt, &saving))
+	if (!tp_flush_investment || !tp_has_savings(stmt))
 		return;
-	foreach(lc, saving.relids)
+	foreach(lc, tp_savings_of(stmt))
+	{
+		FlushSaving *lost = lfirst(lc);
+
+		relids = list_concat_unique_oid(relids, lost->relids);
+		indexes = list_concat_unique_oid(indexes, lost->indexes);
+		saving += lost->saving;
+	}
+	foreach(lc, relids)
 	{
 		char	   *name = get_rel_name(lfirst_oid(lc));
 
@@ -51,13 +61,13 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 
 	/* the saving is net of the search of the pool, the cost is not */
 	flush = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(),
-									saving.relids, saving.indexes);
+									relids, indexes);
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyText("Flush Refused",
 							psprintf("dirtied=%d cost=%.2f account=%.2f saving=%.2f",
 									 flush.dirtied, flush.cost,
 									 flush.account,
-									 saving.saving + flush.search), es);
+									 saving + flush.search), es);
 	else
 	{
 		ExplainPropertyInteger("Refused Dirtied Buffers", NULL, flush.dirtied,
@@ -66,6 +76,6 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 		ExplainPropertyFloat("Refused Flush Account", NULL,
 							 flush.account, 2, es);
 		ExplainPropertyFloat("Refused Flush Saving", NULL,
-							 saving.saving + flush.search, 2, es);
+							 saving + flush.search, 2, es);
 	}
 }

@@ -11,7 +11,7 @@
  * worker with the node in its plan gets access to the node's tables
  * (exec_worker.c).
  *
- * Where the planner has limited the number of processes (plan_repeated.c), the node
+ * Where the planner has limited the number of processes (plan_processors.c), the node
  * has no more workers launched, and in the leader it returns no rows once there
  * are that many.
  *
@@ -35,7 +35,7 @@ typedef struct TempFlushState
 	CustomScanState css;
 	FlushPlan	plan;
 	PlanState  *gather;			/* in the leader: the Gather above */
-	bool		skipped;		/* the second look left it to the leader */
+	const char *skipped;		/* why it was left to the leader, or NULL */
 	bool		launched;		/* a launch that is not counted yet */
 	int			limit;			/* pages to list that are not listed yet */
 	int			capacity;		/* pages for which shared has room */
@@ -270,16 +270,16 @@ tp_flush_node_plan(CustomScanState *flush_node)
 }
 
 /*
- * Note, for EXPLAIN and the session's counters, that the second look has left
- * the statement of flush_nodes to the leader.
+ * Note, for EXPLAIN and the session's counters, that the statement of flush_nodes
+ * is left to the leader, because of reason, a constant.
  */
 void
-tp_skip_flush_nodes(List *flush_nodes)
+tp_skip_flush_nodes(List *flush_nodes, const char *reason)
 {
 	ListCell   *lc;
 
 	foreach(lc, flush_nodes)
-		((TempFlushState *) lfirst(lc))->skipped = true;
+		((TempFlushState *) lfirst(lc))->skipped = reason;
 	tp_session_stats.left_to_leader++;
 }
 
@@ -323,7 +323,7 @@ tp_look_at_workers(List *flush_nodes)
 
 /*
  * How many pages should workers read in the leader's memory, at most?  As many as
- * are dirty, unless it is cheaper to write them.
+ * are dirty, unless it is cheaper to write them, or they cannot.
  */
 static int
 pages_to_share(TempFlushState *state)
@@ -332,9 +332,9 @@ pages_to_share(TempFlushState *state)
 
 	if (!tp_sharing())
 		return 0;
-	cost = tp_flush_cost_of_tables(tp_stats_for_statement(state->css.ss.ps.state->es_plannedstmt),
+	cost = tp_flush_cost_of_tables(tp_stats_for_price(state->plan.any_user_code),
 								   state->plan.relids, state->plan.indexes);
-	return cost.share ? cost.shareable : 0;
+	return cost.share && tp_workers_can_map() ? cost.shareable : 0;
 }
 
 static Size
@@ -343,7 +343,7 @@ temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 	TempFlushState *state = (TempFlushState *) css;
 
 	state->limit = pages_to_share(state);
-	state->capacity = state->limit + tp_listed_pages();
+	state->capacity = state->limit + tp_listed_buffers();
 	/* for the key under which a worker finds it before it knows the node */
 	shm_toc_estimate_keys(&pcxt->estimator, 1);
 	return add_size(offsetof(FlushShared, pages),
@@ -423,7 +423,8 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 								tp_family_open(lfirst_oid(lc),
 											   state->plan.indexes));
 	}
-	tp_share_pages(shared, relations, state->limit);
+	shared->pool_used = !tp_temp_buffers_may_be_set();
+	tp_share_pages(shared, relations, state->limit, &state->plan);
 	written = tp_flush_local_buffers_of(relations);
 	tp_family_close(relations);
 	tp_cut_accounts(state->plan.relids);
@@ -515,10 +516,9 @@ temp_flush_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	if (!es->analyze)
 		return;
 
-	if (state->skipped)
+	if (state->skipped != NULL)
 	{
-		ExplainPropertyText("Flush Skipped", "the leader alone is cheaper now",
-							es);
+		ExplainPropertyText("Flush Skipped", state->skipped, es);
 		return;
 	}
 	if (as_text && state->pages_shared > 0)

@@ -43,14 +43,14 @@ flushed_tables(List *flush_nodes)
  * are allocated in context.
  */
 static void
-run_in_phase(MemoryContext context, PlanState *root, List *flush_nodes,
-			 ParallelRun run, void *arg)
+run_in_phase(MemoryContext context, List *flush_nodes, ParallelRun run,
+			 void *arg)
 {
 	ReadonlyPhase phase;
-	SharedPages pages;
+	Sharing		sharing;
 
 	tp_readonly_begin(&phase);
-	tp_share_begin(&pages, root, context);
+	tp_share_begin(&sharing);
 	PG_TRY();
 	{
 		MemoryContext old = MemoryContextSwitchTo(context);
@@ -58,72 +58,84 @@ run_in_phase(MemoryContext context, PlanState *root, List *flush_nodes,
 		tp_readonly_attach_tables(&phase, flushed_tables(flush_nodes));
 		tp_readonly_attach_indexes(&phase);
 		MemoryContextSwitchTo(old);
-		tp_run_with_hint(run, arg);
+		run(true, arg);
 	}
 	PG_CATCH();
 	{
-		tp_share_abandon(&pages);
+		tp_share_end(&sharing, true);
 		tp_readonly_end(&phase);
 		tp_look_at_workers(flush_nodes);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	tp_share_end(&pages);
+	tp_share_end(&sharing, false);
 	tp_readonly_end(&phase);
 	tp_look_at_workers(flush_nodes);
 	tp_readonly_close(&phase);
 }
 
-/* Add saving, of a plan that has run, to the accounts. */
+/*
+ * Add what workers would have saved in a plan that has run, of which these are the flush
+ * nodes, to the accounts.
+ */
 static void
-credit(MemoryContext context, FlushSaving *saving, PlanState *root,
-	   PlannedStmt *stmt)
+credit(MemoryContext context, List *flush_nodes, PlanState *root)
 {
 	MemoryContext old;
+	List	   *savings = NIL;
+	ListCell   *lc;
 
 	if (!tp_enabled || !tp_flush_investment)
 		return;
 	old = MemoryContextSwitchTo(context);
-	(void) tp_credit_saving(saving, root, stmt);
+	foreach(lc, flush_nodes)
+		savings = lappend(savings,
+						  unconstify(FlushSaving *, &tp_flush_node_plan(lfirst(lc))->saving));
+	(void) tp_credit_savings(savings, root);
 	MemoryContextSwitchTo(old);
 }
 
 /*
  * Run a plan that needs parallel mode, of which root is the topmost node: call
  * run(true, arg), which has to run it in parallel mode, or run(false, arg) if it
- * is to be run without workers.  Raises what that raises.
+ * is to be run without workers, because of refusal, a constant, if that is not
+ * NULL, or of the second look.  Raises what that raises.
  *
  * Everything allocated here is freed at the end of the run, or after an error
  * with the query's memory context.  The caller's context may live longer, like
  * that of a function called by an SQL statement.
  */
 void
-tp_run_parallel(PlanState *root, EState *estate, ParallelRun run, void *arg)
+tp_run_parallel(PlanState *root, EState *estate, const char *refusal,
+				ParallelRun run, void *arg)
 {
 	MemoryContext context = AllocSetContextCreate(estate->es_query_cxt,
 												  "temporary tables read by workers",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
-	PlannedStmt *stmt = estate->es_plannedstmt;
 	List	   *gathers;
 	List	   *flush_nodes;
-	FlushSaving saving;
 	bool		alone;
 
 	tp_find_parallel_nodes(root, &gathers, &flush_nodes);
 	tp_inline_initplans(estate, gathers);
-	alone = flush_nodes != NIL &&
-		tp_leader_alone_is_cheaper(stmt, flush_nodes, &saving);
+	alone = refusal == NULL && flush_nodes != NIL &&
+		tp_leader_alone_is_cheaper(flush_nodes);
 	MemoryContextSwitchTo(old);
 
-	if (alone)
+	if (refusal != NULL)
 	{
-		tp_skip_flush_nodes(flush_nodes);
+		tp_skip_flush_nodes(flush_nodes, refusal);
 		run(false, arg);
-		credit(context, &saving, root, stmt);
+	}
+	else if (alone)
+	{
+		tp_skip_flush_nodes(flush_nodes, "the leader alone is cheaper now");
+		run(false, arg);
+		credit(context, flush_nodes, root);
 	}
 	else if (flush_nodes != NIL)
-		run_in_phase(context, root, flush_nodes, run, arg);
+		run_in_phase(context, flush_nodes, run, arg);
 	else
 		run(true, arg);
 	MemoryContextDelete(context);
@@ -138,6 +150,7 @@ typedef struct ExecutorCall
 {
 	ExecutorRun_hook_type next;
 	ExecutorRunArgs args;
+	bool		keep;			/* insert rows after parallel mode? */
 } ExecutorCall;
 
 static void
@@ -178,10 +191,10 @@ run_without_workers(ExecutorCall *call)
 
 /*
  * Does queryDesc's statement read temporary tables in workers, and the receiver of
- * its rows insert them into a table?
+ * its rows insert them into a table?  If so, sets *plan to that of a flush node.
  */
 static bool
-inserts_rows(QueryDesc *queryDesc)
+inserts_rows(QueryDesc *queryDesc, FlushPlan *plan)
 {
 	ListCell   *lc;
 
@@ -189,10 +202,42 @@ inserts_rows(QueryDesc *queryDesc)
 		return false;
 	foreach(lc, tp_statement_gathers(queryDesc->plannedstmt))
 	{
-		if (tp_find_flush_node(((Plan *) lfirst(lc))->lefttree) != NULL)
+		CustomScan *flush = tp_find_flush_node(((Plan *) lfirst(lc))->lefttree);
+
+		if (flush != NULL)
+		{
+			*plan = tp_flush_plan(flush);
 			return true;
+		}
 	}
 	return false;
+}
+
+/*
+ * CREATE TABLE AS: core runs the executor in parallel mode and inserts each row as it
+ * comes.  From 17 on, the end of a function's exception block is an error then, which
+ * that block itself may catch, so that the function returns something else.  (Over
+ * permanent tables it does so without this module, too.)  So if the statement of plan runs
+ * functions that are not core's, its rows are kept, and inserted when parallel mode has ended.
+ */
+static bool
+keeps_rows(const FlushPlan *plan)
+{
+	return PARALLEL_MODE_ALLOWS_SUBTRANSACTIONS && plan->any_user_code;
+}
+
+/*
+ * Why CREATE TABLE AS, with stmt as its query, must not use workers; NULL if it may.
+ * A prepared statement may have been planned for something else.
+ */
+static const char *
+refusal_to_insert(PlannedStmt *stmt, const FlushPlan *plan)
+{
+	if (plan->any_volatile)
+		return "query calls a volatile function";
+	if (tp_rows_exceed_file_limit(stmt->planTree) && keeps_rows(plan))
+		return "its rows may exceed temp_file_limit";
+	return NULL;
 }
 
 /*
@@ -217,11 +262,8 @@ pass_on_rows(QueryDesc *queryDesc, Tuplestorestate *rows)
 }
 
 /*
- * CREATE TABLE AS: run the executor in parallel mode, and pass its rows to their
- * receiver when that has ended, as in an INSERT (exec_select_node.c).  Core inserts
- * them in parallel mode.  Then, from 17 on, the end of a function's exception block
- * is an error, which that block itself may catch, so that the function returns
- * something else.  Over permanent tables it does so without this module, too.
+ * Run the executor in parallel mode, and pass its rows to their receiver when that
+ * has ended, as in an INSERT (exec_select_node.c).
  */
 static void
 run_and_insert(ExecutorCall *call)
@@ -261,7 +303,7 @@ run_statement(bool parallel, void *arg)
 
 	if (!parallel)
 		run_without_workers(call);
-	else if (inserts_rows(call->args.queryDesc))
+	else if (call->keep)
 		run_and_insert(call);
 	else
 		run_executor(call->next, EXECUTOR_RUN_UNPACK(&call->args));
@@ -275,14 +317,24 @@ run_statement(bool parallel, void *arg)
 void
 tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 {
-	ExecutorCall call = {next, EXECUTOR_RUN_PACK};
+	ExecutorCall call = {next, EXECUTOR_RUN_PACK, false};
+	PlannedStmt *stmt = queryDesc->plannedstmt;
+	FlushPlan	plan;
+	const char *refusal = NULL;
 
 	Assert(queryDesc->plannedstmt->parallelModeNeeded);
 
 	/* ExecutePlan() enters parallel mode only if it is to return all rows */
 	if (count != 0 || queryDesc->already_executed)
+	{
 		run_executor(next, EXECUTOR_RUN_PASS);
-	else
-		tp_run_parallel(queryDesc->planstate, queryDesc->estate, run_statement,
-						&call);
+		return;
+	}
+	if (inserts_rows(queryDesc, &plan))
+	{
+		refusal = refusal_to_insert(stmt, &plan);
+		call.keep = keeps_rows(&plan);
+	}
+	tp_run_parallel(queryDesc->planstate, queryDesc->estate, refusal,
+					run_statement, &call);
 }

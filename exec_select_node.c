@@ -131,7 +131,7 @@ return_row(PlanState *ps)
 
 		state->rows = tuplestore_begin_heap(false, false, work_mem);
 		MemoryContextSwitchTo(old);
-		tp_run_parallel(outerPlanState(ps), ps->state, run_select, state);
+		tp_run_parallel(outerPlanState(ps), ps->state, NULL, run_select, state);
 	}
 	(void) tuplestore_gettupleslot(state->rows, true, false, state->slot);
 	return state->slot;

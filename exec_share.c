@@ -24,15 +24,18 @@
  */
 #include "postgres.h"
 
+#include <dlfcn.h>
+
 #include "catalog/namespace.h"
-#include "commands/defrem.h"
+#include "miscadmin.h"
+#include "postmaster/bgworker.h"
 #include "utils/lsyscache.h"
 #include "utils/resowner.h"
 
 #include "exec.h"
 
 /* of the innermost run of the executor in a read-only phase, or NULL */
-static SharedPages *current = NULL;
+static Sharing *current = NULL;
 
 /* A relation whose pages may be listed. */
 typedef struct SharedRelation
@@ -46,9 +49,30 @@ typedef struct SharedRelation
  * ----------
  */
 
+/* Does stmt, whose tables are locked, write a temporary table? */
+static bool
+writes_temp_table(PlannedStmt *stmt)
+{
+	ListCell   *lc;
+
+	if ((stmt->commandType == CMD_SELECT && !stmt->hasModifyingCTE) ||
+		!tp_session_has_temp_tables())
+		return false;
+	foreach(lc, stmt->rtable)
+	{
+		RangeTblEntry *rte = lfirst(lc);
+
+		if (rte->rtekind == RTE_RELATION &&
+			rte->rellockmode == RowExclusiveLock &&
+			get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP)
+			return true;
+	}
+	return false;
+}
+
 /* Is relation, as named in a statement, a temporary table that exists? */
 static bool
-is_temporary(RangeVar *relation)
+is_temp_table(RangeVar *relation)
 {
 	Oid			relid = RangeVarGetRelid(relation, NoLock, true);
 
@@ -57,55 +81,18 @@ is_temporary(RangeVar *relation)
 }
 
 /*
- * If stmt writes a temporary table, have the pool's memory shared.  Its tables
- * are locked.
+ * Have the pool's memory shared if statement, a PlannedStmt or a utility statement, may
+ * fill a temporary table.
  */
 void
-tp_share_before_statement(PlannedStmt *stmt)
+tp_share_before(Node *statement)
 {
-	ListCell   *lc;
+	bool		fills = false;
 
-	if (!tp_pool_may_be_shared() ||
-		(stmt->commandType == CMD_SELECT && !stmt->hasModifyingCTE))
-		return;
-	foreach(lc, stmt->rtable)
-	{
-		RangeTblEntry *rte = lfirst(lc);
-
-		if (rte->rtekind == RTE_RELATION &&
-			rte->rellockmode == RowExclusiveLock &&
-			get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP)
-		{
-			tp_share_pool();
-			return;
-		}
-	}
-}
-
-/* The utility statement that EXPLAIN ANALYZE would run, or NULL. */
-static Node *
-explained_statement(ExplainStmt *explain)
-{
-	ListCell   *lc;
-
-	foreach(lc, explain->options)
-	{
-		DefElem    *option = lfirst(lc);
-
-		if (strcmp(option->defname, "analyze") == 0 && defGetBoolean(option))
-			return castNode(Query, explain->query)->utilityStmt;
-	}
-	return NULL;
-}
-
-/* The same for a utility statement that fills tables. */
-void
-tp_share_before_utility(Node *statement)
-{
-	if (!tp_pool_may_be_shared())
+	if (!tp_pool_is_to_be_shared())
 		return;
 	if (IsA(statement, ExplainStmt))
-		statement = explained_statement((ExplainStmt *) statement);
+		statement = castNode(Query, ((ExplainStmt *) statement)->query)->utilityStmt;
 	if (statement == NULL)
 		return;
 	if (IsA(statement, CreateTableAsStmt))
@@ -113,18 +100,81 @@ tp_share_before_utility(Node *statement)
 		RangeVar   *table = ((CreateTableAsStmt *) statement)->into->rel;
 
 		/* pg_temp.t is marked as temporary only when it is created */
-		if (table->relpersistence == RELPERSISTENCE_TEMP ||
-			(table->schemaname != NULL && strcmp(table->schemaname, "pg_temp") == 0))
-			tp_share_pool();
+		fills = table->relpersistence == RELPERSISTENCE_TEMP ||
+			(table->schemaname != NULL && strcmp(table->schemaname, "pg_temp") == 0);
 	}
 	else if (IsA(statement, CopyStmt))
-	{
-		CopyStmt   *copy = (CopyStmt *) statement;
+		fills = ((CopyStmt *) statement)->is_from &&
+			((CopyStmt *) statement)->relation != NULL &&
+			tp_session_has_temp_tables() &&
+			is_temp_table(((CopyStmt *) statement)->relation);
+	else if (IsA(statement, PlannedStmt))
+		fills = writes_temp_table((PlannedStmt *) statement);
+	if (fills)
+		tp_share_pool();
+}
 
-		if (copy->is_from && copy->relation != NULL &&
-			is_temporary(copy->relation))
-			tp_share_pool();
+/* ----------
+ * Before pages are listed for the first time
+ * ----------
+ */
+
+/* Set the path of this library in worker.  Returns false if it is too long. */
+static bool
+set_library(BackgroundWorker *worker)
+{
+	Dl_info		info;
+	size_t		length = strlen(pkglib_path);
+	size_t		size = sizeof(worker->bgw_library_name);
+
+	if (dladdr(tp_map_leader_main, &info) == 0)
+		return false;
+	if (strncmp(info.dli_fname, pkglib_path, length) == 0)
+		return snprintf(worker->bgw_library_name, size, "$libdir%s",
+						info.dli_fname + length) < size;
+	return strlcpy(worker->bgw_library_name, info.dli_fname, size) < size;
+}
+
+/*
+ * Can another process of the server map this one's memory?  Security modules and
+ * limits of processes decide, so one tries, which is started for that, once in a session,
+ * and changes the page behind the pool.  Returns false, too, if no process can be
+ * started now.  Can be canceled.  Only if tp_sharing().
+ */
+bool
+tp_workers_can_map(void)
+{
+	static bool known = false;
+	const SharedMemory *memory = tp_shared_memory();
+	BackgroundWorker worker = {
+		.bgw_name = "temp_parallel: look at a session's local buffers",
+		.bgw_type = "temp_parallel",
+		.bgw_flags = BGWORKER_SHMEM_ACCESS,
+		.bgw_start_time = BgWorkerStart_ConsistentState,
+		.bgw_restart_time = BGW_NEVER_RESTART,
+		.bgw_function_name = "tp_map_leader_main",
+	};
+	BackgroundWorkerHandle *handle;
+
+	StaticAssertStmt(sizeof(*memory) <= sizeof(worker.bgw_extra),
+					 "SharedMemory does not fit");
+	if (known)
+		return true;
+	memcpy(worker.bgw_extra, memory, sizeof(*memory));
+	worker.bgw_notify_pid = MyProcPid;
+	if (!set_library(&worker))
+	{
+		tp_stop_sharing("the path of the library temp_parallel is too long");
+		return false;
 	}
+	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
+		return false;
+	(void) WaitForBackgroundWorkerShutdown(handle);
+	pfree(handle);
+	known = memory->address[memory->size - 1] != 0;
+	if (!known)
+		tp_stop_sharing("other processes cannot map this one's memory");
+	return known;
 }
 
 /* ----------
@@ -133,67 +183,34 @@ tp_share_before_utility(Node *statement)
  */
 
 /*
- * Begin to share pages, in a read-only phase in which the plan of root is run.
- * *pages must stay in place until tp_share_end() or tp_share_abandon(), one of
- * which the caller has to call on every exit that does not end the process.
- * What pages needs is allocated in context.  Raises nothing.
+ * Begin to share pages, in a read-only phase.  *sharing must stay in place until
+ * tp_share_end(), which the caller has to call on every exit that does not end the
+ * process.  Raises nothing.
  */
 void
-tp_share_begin(SharedPages *pages, PlanState *root, MemoryContext context)
+tp_share_begin(Sharing *sharing)
 {
-	memset(pages, 0, sizeof(SharedPages));
-	pages->outer = current;
-	pages->root = root;
-	pages->context = context;
-	pages->owner = CurTransactionResourceOwner;
-	current = pages;
-}
-
-/* End it when all workers have exited: the pages are unpinned. */
-void
-tp_share_end(SharedPages *pages)
-{
-	ResourceOwner old = CurrentResourceOwner;
-
-	Assert(current == pages);
-	current = pages->outer;
-	CurrentResourceOwner = pages->owner;
-	for (int i = pages->npinned - 1; i >= 0; i--)
-	{
-		tp_set_listed(pages->pinned[i], false);
-		ReleaseBuffer(-pages->pinned[i] - 1);
-	}
-	CurrentResourceOwner = old;
+	sharing->outer = current;
+	sharing->owner = CurTransactionResourceOwner;
+	sharing->first = tp_listed_buffers();
+	current = sharing;
 }
 
 /*
- * End it after an error.  The resource owner unpins the pages; nothing is written
- * before that.  Raises nothing.
+ * End it.  If it has not failed, all workers have exited, and the pages are unpinned.
+ * After an error the resource owner does that; nothing is written before.
+ * Raises nothing then.
  */
 void
-tp_share_abandon(SharedPages *pages)
-{
-	Assert(current == pages);
-	current = pages->outer;
-	for (int i = 0; i < pages->npinned; i++)
-		tp_set_listed(pages->pinned[i], false);
-}
-
-/* Pin buffer i until the end of pages, and list it. */
-static void
-pin_page(SharedPages *pages, int i)
+tp_share_end(Sharing *sharing, bool failed)
 {
 	ResourceOwner old = CurrentResourceOwner;
 
-	if (pages->pinned == NULL)
-		pages->pinned = MemoryContextAllocExtended(pages->context,
-												   (Size) NLocBuffer * sizeof(int),
-												   MCXT_ALLOC_HUGE);
-	CurrentResourceOwner = pages->owner;
-	pin_local_buffer(i);
+	Assert(current == sharing);
+	current = sharing->outer;
+	CurrentResourceOwner = sharing->owner;
+	tp_unlist_buffers(sharing->first, !failed);
 	CurrentResourceOwner = old;
-	pages->pinned[pages->npinned++] = i;
-	tp_set_listed(i, true);
 }
 
 static int
@@ -225,24 +242,15 @@ sorted_relations(List *relations)
 
 /*
  * How many more buffers may be pinned, so that enough of the pool is left for the
- * leader, which runs the statement, too: what its plan may have pinned at once, and at
+ * leader, which runs plan's statement, too: what that may have pinned at once, and at
  * least what tp_most_shared_pages() leaves?
  */
 static int
-pins_left(PlanState *root)
+pins_left(const FlushPlan *plan)
 {
-	PlannedStmt *stmt = root->state->es_plannedstmt;
-	Bitmapset  *subplans = NULL;
-	int			left;
+	int			left = Min(tp_most_shared_pages(plan->any_user_code),
+						   tp_most_pins() - plan->leader_pins);
 
-	for (int id = 1; id <= list_length(stmt->subplans); id++)
-	{
-		if (list_nth(stmt->subplans, id - 1) != NULL)
-			subplans = bms_add_member(subplans, id);
-	}
-	left = Min(tp_most_shared_pages(tp_runs_user_code(stmt)),
-			   tp_most_pins() - tp_plan_pins(root->plan, subplans, stmt));
-	bms_free(subplans);
 	for (int i = tp_used_buffers() - 1; i >= 0; i--)
 		left -= tp_local_buffer_is_pinned(i);
 	return Max(left, 0);
@@ -251,16 +259,19 @@ pins_left(PlanState *root)
 /*
  * List dirty pages of relations, a List of Relation, in shared, which has room for
  * shared->capacity of them: those that are listed already for workers that run, and
- * at most limit others, which stay pinned until the end of sharing.  What is not
- * listed has to be written.  Raises an internal error if there is not enough room.
+ * at most limit others, which stay pinned until the end of sharing.  plan is that of
+ * the flush node.  What is not listed has to be written.  Raises an internal error if
+ * there is not enough room.
  */
 void
-tp_share_pages(FlushShared *shared, List *relations, int limit)
+tp_share_pages(FlushShared *shared, List *relations, int limit,
+			   const FlushPlan *plan)
 {
 	int			nrelations = list_length(relations);
 	SharedRelation *sorted;
 	SharedRelation *found = NULL;
 	int			used = tp_used_buffers();
+	ResourceOwner old = CurrentResourceOwner;
 
 	shared->npages = 0;
 	if (shared->capacity == 0 || current == NULL)
@@ -268,8 +279,8 @@ tp_share_pages(FlushShared *shared, List *relations, int limit)
 
 	sorted = sorted_relations(relations);
 	if (limit > 0)
-		limit = Min(limit, pins_left(current->root));
-	shared->memory = tp_shared_memory();
+		limit = Min(limit, pins_left(plan));
+	shared->memory = *tp_shared_memory();
 	for (int i = 0; i < used; i++)
 	{
 		BufferDesc *buf = GetLocalBufferDescriptor(i);
@@ -293,7 +304,9 @@ tp_share_pages(FlushShared *shared, List *relations, int limit)
 				 buf->tag.blockNum);
 		if (!tp_is_listed(i))
 		{
-			pin_page(current, i);
+			CurrentResourceOwner = current->owner;
+			tp_list_buffer(i);
+			CurrentResourceOwner = old;
 			limit--;
 		}
 		page = &shared->pages[shared->npages++];

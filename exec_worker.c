@@ -53,8 +53,7 @@ is_sent_by_leader(QueryDesc *queryDesc)
 static void
 remove_other_subplans(PlannedStmt *stmt)
 {
-	PlanContents own = tp_plan_contents(stmt->planTree, stmt->rtable,
-										stmt->subplans);
+	PlanFacts	own = tp_plan_facts(stmt->planTree, stmt);
 	int			plan_id = 0;
 	ListCell   *lc;
 
@@ -108,7 +107,8 @@ tp_worker_begin(QueryDesc *queryDesc)
 	tp_readonly_attach_tables(&phase, flushed.relids);
 	pages = tp_worker_find_shared();
 	tp_worker_open_local_buffers(linitial(phase.relations), flushed.pool,
-								 pages != NULL ? pages->npages : 0);
+								 pages != NULL ? pages->npages : 0,
+								 pages == NULL || pages->pool_used);
 	tp_worker_adopt_pages(pages);
 	if (flushed.user_code)
 		tp_refuse_other_relations(flushed.relids, flushed.indexes);
@@ -138,23 +138,6 @@ tp_worker_attach(FlushShared *from_leader)
 	shared = from_leader;
 }
 
-typedef struct ExecutorCall
-{
-	ExecutorRun_hook_type next;
-	ExecutorRunArgs args;
-} ExecutorCall;
-
-static void
-run_executor(bool parallel, void *arg)
-{
-	ExecutorCall *call = arg;
-
-	if (call->next)
-		call->next(EXECUTOR_RUN_UNPACK(&call->args));
-	else
-		standard_ExecutorRun(EXECUTOR_RUN_UNPACK(&call->args));
-}
-
 /*
  * Run the executor in a worker.  next is the ExecutorRun hook of another
  * module, or NULL for standard_ExecutorRun().  Raises what that raises, and an
@@ -168,8 +151,6 @@ run_executor(bool parallel, void *arg)
 void
 tp_worker_run(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 {
-	ExecutorCall call;
-
 	Assert(IsParallelWorker());
 	if (is_sent_by_leader(queryDesc) && shared != NULL)
 	{
@@ -177,11 +158,10 @@ tp_worker_run(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 		ExecSetTupleBound(shared->tuples_needed, queryDesc->planstate);
 		count = Max(shared->tuples_needed, 0);	/* 0 means all */
 	}
-	call = (ExecutorCall)
-	{
-		next, EXECUTOR_RUN_PACK
-	};
-	tp_run_with_hint(run_executor, &call);
+	if (next)
+		next(EXECUTOR_RUN_PASS);
+	else
+		standard_ExecutorRun(EXECUTOR_RUN_PASS);
 }
 
 /*

@@ -41,14 +41,16 @@ give_number_back(void *arg)
  * ----------
  */
 
-/* the leader's temp_buffers */
+/* the leader's temp_buffers, and whether it has used local buffers */
 static int	session_temp_buffers;
+static bool session_pool_used;
 
-/* As check_temp_buffers(), in a session that has used temporary tables. */
+/* As check_temp_buffers() does in the leader. */
 static bool
 check_session_temp_buffers(int *newval, void **extra, GucSource source)
 {
-	if (source != PGC_S_TEST && *newval != session_temp_buffers)
+	if (source != PGC_S_TEST && session_pool_used &&
+		*newval != session_temp_buffers)
 	{
 		GUC_check_errdetail("\"temp_buffers\" cannot be changed after any temporary tables have been accessed in the session.");
 		return false;
@@ -58,12 +60,13 @@ check_session_temp_buffers(int *newval, void **extra, GucSource source)
 
 /* Give the setting its own variable, until the worker exits. */
 static void
-separate_setting_from_pool(void)
+separate_setting_from_pool(bool pool_used)
 {
 	struct config_int *setting = find_int_setting("temp_buffers");
 
 	Assert(setting->variable == &num_temp_buffers);
 	session_temp_buffers = num_temp_buffers;
+	session_pool_used = pool_used;
 	setting->variable = &session_temp_buffers;
 	setting->check_hook = check_session_temp_buffers;
 }
@@ -71,13 +74,14 @@ separate_setting_from_pool(void)
 /*
  * Allocate the worker's local buffers, if it has none.  rel is any temporary
  * table; no page of it is read.  pool is the number of buffers that the plan
- * needs, see tp_plan_pins() and tp_plan_lookup_pages().  The worker gets as
+ * needs, see pool_of_worker() of plan_flush_node.c.  The worker gets as
  * many, but at most the session's temp_buffers, with which the leader runs the
  * same plan, and at least temp_parallel.worker_temp_buffers; and as many as it is
- * to adopt.  Raises FATAL if there is no memory for the pool.
+ * to adopt.  pool_used says whether the leader has used local buffers.  Raises FATAL if
+ * there is no memory for the pool.
  */
 void
-tp_worker_open_local_buffers(Relation rel, int pool, int adopted)
+tp_worker_open_local_buffers(Relation rel, int pool, int adopted, bool pool_used)
 {
 	int			worker_number = ParallelWorkerNumber;
 	ErrorContextCallback context;
@@ -86,7 +90,7 @@ tp_worker_open_local_buffers(Relation rel, int pool, int adopted)
 	if (NLocBuffer > 0)
 		return;
 
-	separate_setting_from_pool();
+	separate_setting_from_pool(pool_used);
 	num_temp_buffers = Max(tp_worker_temp_buffers,
 						   Min(pool, session_temp_buffers)) + adopted;
 	context.callback = give_number_back;

@@ -53,9 +53,6 @@
  */
 static List *refused = NIL;
 
-/* No process has this number, so it has no temporary files. */
-#define NO_PROCESS		(INT_MAX / 2)
-
 static void
 mark(Relation rel)
 {
@@ -193,16 +190,6 @@ tp_refuse_other_relations(List *tables, List *indexes)
 	systable_endscan(scan);
 	table_close(depend, AccessShareLock);
 	MemoryContextSwitchTo(old);
-}
-
-/* Does message name the file of a marked sequence? */
-bool
-tp_names_refused_file(const char *message)
-{
-	char		name[32];
-
-	snprintf(name, sizeof(name), "/t%d_", NO_PROCESS);
-	return strstr(message, name) != NULL;
 }
 
 /*

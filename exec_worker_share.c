@@ -20,10 +20,12 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "postmaster/bgworker.h"
 #include "storage/dsm.h"
+#include "storage/fd.h"
 
 #include "exec.h"
 
@@ -52,46 +54,50 @@ tp_worker_find_shared(void)
 }
 
 /*
- * Map the leader's memory.  Raises an error if that is not possible, and tells
- * the leader, which does not share again.
+ * Map a leader's memory.  Returns MAP_FAILED, with errno set, if that is not possible.
+ * If the leader has ended, its number may be that of a process with other files.
  */
 static char *
-map_leader_memory(FlushShared *shared)
+map_leader(const SharedMemory *memory)
 {
 	char		path[64];
 	int			fd;
-	void	   *address;
+	struct stat file;
+	void	   *address = MAP_FAILED;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) shared->memory.leader,
-			 shared->memory.fd);
-	fd = open(path, O_RDWR | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) memory->leader,
+			 memory->fd);
+	fd = BasicOpenFile(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
-	{
-		shared->failed = true;
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not open the leader's local buffers, \"%s\": %m",
-						path),
-				 errhint("Repeat the statement. The session writes pages for workers from now on.")));
-	}
-	address = mmap(NULL, shared->memory.size, PROT_READ | PROT_WRITE,
-				   MAP_SHARED, fd, 0);
+		return MAP_FAILED;
+	if (fstat(fd, &file) == 0 && file.st_ino == memory->inode &&
+		file.st_size == memory->size)
+		address = mmap(NULL, memory->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	else
+		errno = ESTALE;
 	close(fd);
-	if (address == MAP_FAILED)
-	{
-		shared->failed = true;
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("could not map the leader's local buffers: %m"),
-				 errhint("Repeat the statement. The session writes pages for workers from now on.")));
-	}
 	return address;
+}
+
+/* The process that tp_workers_can_map() starts. */
+void
+tp_map_leader_main(Datum arg)
+{
+	SharedMemory memory;
+	char	   *address;
+
+	(void) arg;
+	memcpy(&memory, MyBgworkerEntry->bgw_extra, sizeof(memory));
+	address = map_leader(&memory);
+	if (address != MAP_FAILED)
+		address[memory.size - 1] = 1;
 }
 
 /*
  * Adopt the pages that the leader has listed in shared.  The pool has been
  * allocated for them, and has not been used.  The buffer manager zeroes the new
- * buffer's memory, so that has to be another page first.
+ * buffer's memory, so that has to be another page first.  Raises an error if the
+ * leader's memory cannot be mapped, which tp_workers_can_map() has not foreseen.
  */
 void
 tp_worker_adopt_pages(FlushShared *shared)
@@ -102,7 +108,15 @@ tp_worker_adopt_pages(FlushShared *shared)
 
 	if (shared == NULL || shared->npages == 0)
 		return;
-	memory = map_leader_memory(shared);
+	memory = map_leader(&shared->memory);
+	if (memory == MAP_FAILED)
+	{
+		shared->failed = true;	/* the leader does not share again */
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not map the leader's local buffers: %m"),
+				 errhint("Repeat the statement. The session writes pages for workers from now on.")));
+	}
 	adopted = MemoryContextAllocExtended(TopMemoryContext,
 										 shared->npages * sizeof(Buffer),
 										 MCXT_ALLOC_HUGE);

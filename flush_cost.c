@@ -41,8 +41,8 @@
  * Returns the factor by which a page of rel is more expensive than one in a
  * tablespace without a seq_page_cost of its own; 1 if seq_page_cost is 0.
  */
-double
-tp_tablespace_factor(Relation rel)
+static double
+tablespace_factor(Relation rel)
 {
 	double		spc_seq_page_cost;
 
@@ -67,7 +67,7 @@ add_writes(FlushCost *cost, LocalBufStats *stats, List *relations)
 
 		if (count == NULL)
 			continue;
-		page_cost = tp_write_temp_page_cost * tp_tablespace_factor(rel);
+		page_cost = tp_write_temp_page_cost * tablespace_factor(rel);
 		cost->dirtied += count->dirtied;
 		cost->cost += page_cost * count->dirtied;
 		cost->shareable += count->shareable;
@@ -172,21 +172,4 @@ tp_cut_accounts(List *relids)
 		tp_account_cut(linitial(family), left.cost);
 		tp_family_close(family);
 	}
-}
-
-/*
- * The cost of a flush of the whole pool by the counts in stats, whatever
- * relations and tablespaces its pages belong to.
- */
-FlushCost
-tp_flush_cost_of_pool(LocalBufStats *stats)
-{
-	FlushCost	result = {0};
-
-	result.allocated = stats->allocated;
-	result.dirtied = stats->dirtied;
-	result.search = tp_buffer_scan_cost * stats->allocated;
-	result.cost = tp_write_temp_page_cost * stats->dirtied + result.search;
-	result.charge = result.cost;
-	return result;
 }

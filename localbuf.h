@@ -12,7 +12,7 @@
 #include "nodes/pg_list.h"
 #include "utils/hsearch.h"
 
-#include "temp_parallel.h"
+#include "share.h"
 
 /* localbuf_family.c */
 extern Relation tp_relation_open(Oid relid);
@@ -28,37 +28,15 @@ typedef struct TempRelation
 	Oid			owner;
 	Oid			table;			/* to which an index or a TOAST relation
 								 * belongs; otherwise relid */
+	Oid			toastrelid;
 	char		relkind;
 	Oid			relam;
-	bool		of_toast;		/* TOAST table, or the index of one */
 } TempRelation;
 
 extern HTAB *tp_session_temp_relations(void);
 extern bool tp_is_heap(Oid relam, char relkind);
-extern int	tp_session_heaps(RelFileLocator **heaps);
+extern int	tp_heaps_among(HTAB *relations, RelFileLocator **heaps);
 extern int	tp_compare_locators(const void *a, const void *b);
-
-/* localbuf_share.c */
-typedef struct SharedMemory
-{
-	pid_t		leader;			/* process that has the file open */
-	int			fd;				/* by this descriptor */
-	Size		size;
-} SharedMemory;
-
-extern bool tp_pool_may_be_shared(void);
-extern void tp_share_pool(void);
-extern void tp_stop_sharing(const char *reason);
-extern bool tp_sharing(void);
-extern int	tp_most_pins(void);
-extern int	tp_most_shared_pages(bool user_code);
-extern void tp_set_listed(int i, bool is_listed);
-extern bool tp_is_listed(int i);
-extern int	tp_listed_pages(void);
-extern const char *tp_sharing_failure(void);
-extern SharedMemory tp_shared_memory(void);
-extern bool tp_buffer_is_shared(int i);
-extern int	tp_used_buffers(void);
 
 /* localbuf_stats.c */
 typedef struct LocalBufCount
@@ -89,6 +67,7 @@ extern void tp_account_add(Relation table, Cost saving, Cost price);
 extern void tp_account_cut(Relation table, Cost price);
 extern void tp_account_close(const RelFileLocator *locator);
 extern void tp_account_close_all(void);
+extern void tp_account_files_changed(void);
 extern void tp_account_close_empty(void);
 
 /* flush_cost.c */
@@ -108,12 +87,10 @@ typedef struct FlushCost
 								 * clean */
 } FlushCost;
 
-extern double tp_tablespace_factor(Relation rel);
 extern FlushCost tp_flush_cost_of_tables(LocalBufStats *stats, List *relids,
 										 List *indexes);
 extern void tp_credit_rent(List *relids, List *indexes);
 extern void tp_cut_accounts(List *relids);
-extern FlushCost tp_flush_cost_of_pool(LocalBufStats *stats);
 
 /* localbuf_hints.c */
 typedef struct KnownXid
@@ -149,17 +126,7 @@ typedef struct LocalBufEviction
 	int			skipped;		/* pages that stay */
 } LocalBufEviction;
 
-extern LocalBufEviction tp_evict_local_buffers(RelFileLocator *locators,
-											   int nlocators);
 extern LocalBufEviction tp_evict_local_buffers_of_table(Oid relid);
 extern LocalBufEviction tp_evict_owned_local_buffers(void);
-
-/* localbuf_dropped.c */
-extern bool tp_file_was_missing;
-
-extern void tp_begin_noting_missing_files(ErrorContextCallback *context);
-extern void tp_end_noting_missing_files(ErrorContextCallback *context);
-extern void tp_discard_dropped_relations(void);
-extern void tp_discard_after_missing_file(void);
 
 #endif							/* LOCALBUF_H */

@@ -26,8 +26,9 @@
  * An account belongs to the file of a table (RelFileLocator).  After TRUNCATE
  * the table has a new file, without an account; if the transaction is rolled
  * back, the table has the former file and its account again.  Accounts of
- * files that were removed are closed at the end of that transaction or of the
- * next one.
+ * files that a transaction has removed or emptied are closed by the first
+ * statement after it: before a file can be filled, or made by the same name, and
+ * where an error is still possible, as it is not when a transaction ends.
  *
  * The invariant: when an account is changed, it does not exceed the price of
  * its table at that time.  Each use limits it to the price at the time of use.
@@ -49,6 +50,9 @@ typedef struct Account
 } Account;
 
 static HTAB *accounts = NULL;
+
+/* may files have been removed or emptied since tp_account_close_empty()? */
+static bool files_changed = false;
 
 static void
 make_accounts(void)
@@ -140,8 +144,19 @@ tp_account_close_all(void)
 }
 
 /*
- * Close the accounts of files that are empty or do not exist.  Raises no error
- * except out of memory, so that it may be called at the end of a transaction.
+ * Note that files may have been removed or emptied.  Raises nothing, so that it
+ * may be called when a transaction has been committed.
+ */
+void
+tp_account_files_changed(void)
+{
+	files_changed = true;
+}
+
+/*
+ * If files may have been removed or emptied, close the accounts of those that
+ * were.  To be called at the beginning of each statement.  Raises out of memory,
+ * and is then to be called again.
  */
 void
 tp_account_close_empty(void)
@@ -149,16 +164,22 @@ tp_account_close_empty(void)
 	HASH_SEQ_STATUS seq;
 	Account    *account;
 
-	if (accounts == NULL)
+	if (!files_changed)
 		return;
-	hash_seq_init(&seq, accounts);
-	while ((account = hash_seq_search(&seq)) != NULL)
+	if (accounts != NULL)
 	{
-		char	   *path = temp_relation_path(account->locator, MAIN_FORKNUM);
-		struct stat file;
+		hash_seq_init(&seq, accounts);
+		while ((account = hash_seq_search(&seq)) != NULL)
+		{
+			char	   *path = temp_relation_path(account->locator,
+												  MAIN_FORKNUM);
+			struct stat file;
 
-		if (stat(path, &file) != 0 || file.st_size == 0)
-			(void) hash_search(accounts, &account->locator, HASH_REMOVE, NULL);
-		pfree(path);
+			if (stat(path, &file) != 0 || file.st_size == 0)
+				(void) hash_search(accounts, &account->locator, HASH_REMOVE,
+								   NULL);
+			pfree(path);
+		}
 	}
+	files_changed = false;
 }

@@ -104,8 +104,8 @@ drop_clean_pages(const RelFileLocator *locators, int nlocators,
  * evict all of their pages that are not pinned from the pool.  Sorts the
  * locators.  Raises the storage manager's errors, and can be canceled.
  */
-LocalBufEviction
-tp_evict_local_buffers(RelFileLocator *locators, int nlocators)
+static LocalBufEviction
+evict_local_buffers(RelFileLocator *locators, int nlocators)
 {
 	LocalBufEviction result = {0};
 
@@ -130,7 +130,7 @@ tp_evict_local_buffers_of_table(Oid relid)
 
 	foreach(lc, family)
 		locators[n++] = RelationFileLocator((Relation) lfirst(lc));
-	result = tp_evict_local_buffers(locators, n);
+	result = evict_local_buffers(locators, n);
 	pfree(locators);
 	tp_family_close(family);
 	tp_cut_accounts(list_make1_oid(relid));
@@ -166,7 +166,7 @@ tp_evict_owned_local_buffers(void)
 		else
 			others += count->allocated;
 	}
-	result = tp_evict_local_buffers(locators, n);
+	result = evict_local_buffers(locators, n);
 	for (int i = 0; i < n; i++)
 		tp_account_close(&locators[i]);
 	result.skipped += others;

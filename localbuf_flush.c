@@ -198,21 +198,50 @@ flush_relations(const RelFileLocator *locators, int nlocators,
 }
 
 /*
+ * Discard the pages of relations that another session has dropped, as a
+ * superuser may.  Core keeps them, and whatever has to write one fails with
+ * "could not open file", for as long as the session lasts.  relations are those
+ * of this session.
+ *
+ * A relation without a row in pg_class that the running transaction has
+ * dropped, truncated or rewritten, and may roll back to, still has its file; a
+ * relation with a row but no file is an error.
+ */
+static void
+discard_dropped_relations(HTAB *relations)
+{
+	LocalBufStats *stats = tp_localbuf_stats_collect();
+	HASH_SEQ_STATUS seq;
+	LocalBufCount *count;
+
+	hash_seq_init(&seq, stats->relations);
+	while ((count = hash_seq_search(&seq)) != NULL)
+	{
+		/* mdexists() closes the file first, so an unlinked one is detected */
+		if (hash_search(relations, &count->locator, HASH_FIND, NULL) == NULL &&
+			!smgrexists(smgropen(count->locator, TempFilesOwner()), MAIN_FORKNUM))
+			DropRelationAllLocalBuffers(count->locator);
+	}
+}
+
+/*
  * Write all dirty local buffers, with hints in the session's heaps.  Returns
- * the number of pages written.  This and the functions below can be canceled,
- * and raise the storage manager's errors; pages not written by then stay
- * dirty.
+ * the number of pages written.  Pages of tables that another session has
+ * dropped are discarded.  This and the functions below can be canceled, and
+ * raise the storage manager's errors; pages not written by then stay dirty.
  */
 int64
 tp_flush_all_local_buffers(void)
 {
+	HTAB	   *relations = tp_session_temp_relations();
 	int		   *dirty = make_buffer_list();
 	int			ndirty = 0;
 	RelFileLocator locator;
 	RelFileLocator *heaps;
-	int			nheaps = tp_session_heaps(&heaps);
+	int			nheaps = tp_heaps_among(relations, &heaps);
 	int			used = tp_used_buffers();
 
+	discard_dropped_relations(relations);
 	for (int i = 0; i < used; i++)
 	{
 		if (is_to_be_written(i, &locator))

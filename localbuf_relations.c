@@ -10,7 +10,7 @@
  *
  * A page whose relation is not found belongs to a file that the running
  * transaction has removed (DROP, TRUNCATE, CLUSTER) and may roll back to, or
- * to a relation that another session has dropped (see localbuf_dropped.c).
+ * to a relation that another session has dropped (see localbuf_flush.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -24,75 +24,59 @@
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
+#include "utils/syscache.h"
 
 #include "localbuf.h"
 
-/* The table to which a TOAST table belongs. */
-typedef struct ToastOwner
-{
-	Oid			toastrelid;		/* hash key */
-	Oid			relid;
-} ToastOwner;
-
-static HTAB *
-make_hash(const char *name, Size keysize, Size entrysize)
-{
-	HASHCTL		ctl;
-
-	ctl.keysize = keysize;
-	ctl.entrysize = entrysize;
-	ctl.hcxt = CurrentMemoryContext;
-	return hash_create(name, 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-}
-
-/*
- * Add the relation that form describes, if it has storage, with the locator
- * that RelationInitPhysicalAddr() of relcache.c would compute.
- */
-static void
-add_relation(HTAB *relations, HTAB *toast_owners, Form_pg_class form)
+/* The file of the relation, as RelationInitPhysicalAddr() of relcache.c. */
+static RelFileLocator
+locator_of(Form_pg_class form)
 {
 	RelFileLocator locator = {0};
-	TempRelation *entry;
-
-	if (OidIsValid(form->reltoastrelid))
-	{
-		ToastOwner *owner = hash_search(toast_owners, &form->reltoastrelid,
-										HASH_ENTER, NULL);
-
-		owner->relid = form->oid;
-	}
-	if (!RELKIND_HAS_STORAGE(form->relkind))
-		return;
 
 	RelFileLocatorSpc(locator) = OidIsValid(form->reltablespace) ?
 		form->reltablespace : MyDatabaseTableSpace;
 	RelFileLocatorDb(locator) = MyDatabaseId;
 	RelFileLocatorNumber(locator) = form->relfilenode;
-	entry = hash_search(relations, &locator, HASH_ENTER, NULL);
-	entry->relid = form->oid;
-	entry->owner = form->relowner;
-	entry->relkind = form->relkind;
-	entry->relam = form->relam;
-	entry->table = InvalidOid;
-	entry->of_toast = false;
+	return locator;
 }
 
-/* Set the table to which the relation belongs. */
-static void
-set_table(TempRelation *relation, HTAB *toast_owners)
+/* Find relation relid, or return NULL. */
+static TempRelation *
+find_relation(HTAB *relations, Oid relid)
 {
-	ToastOwner *owner;
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	RelFileLocator locator;
 
-	relation->table = relation->relid;
-	if (relation->relkind == RELKIND_INDEX)
-		relation->table = IndexGetRelation(relation->relid, true);
+	if (!HeapTupleIsValid(tuple))
+		return NULL;
+	locator = locator_of((Form_pg_class) GETSTRUCT(tuple));
+	ReleaseSysCache(tuple);
+	return hash_search(relations, &locator, HASH_FIND, NULL);
+}
 
-	owner = hash_search(toast_owners, &relation->table, HASH_FIND, NULL);
-	if (owner != NULL)
+/* Set the tables of TOAST tables and indexes, those of TOAST tables included. */
+static void
+set_tables(HTAB *relations)
+{
+	HASH_SEQ_STATUS seq;
+	TempRelation *relation;
+	TempRelation *other;
+
+	hash_seq_init(&seq, relations);
+	while ((relation = hash_seq_search(&seq)) != NULL)
 	{
-		relation->of_toast = true;
-		relation->table = owner->relid;
+		if (OidIsValid(relation->toastrelid) &&
+			(other = find_relation(relations, relation->toastrelid)) != NULL)
+			other->table = relation->relid;
+	}
+	hash_seq_init(&seq, relations);
+	while ((relation = hash_seq_search(&seq)) != NULL)
+	{
+		if (relation->relkind == RELKIND_INDEX &&
+			(other = find_relation(relations,
+								   IndexGetRelation(relation->relid, true))) != NULL)
+			relation->table = other->table;
 	}
 }
 
@@ -105,17 +89,17 @@ set_table(TempRelation *relation, HTAB *toast_owners)
 HTAB *
 tp_session_temp_relations(void)
 {
-	HTAB	   *relations = make_hash("temporary relations",
-									  sizeof(RelFileLocator),
-									  sizeof(TempRelation));
-	HTAB	   *toast_owners = make_hash("owners of TOAST tables", sizeof(Oid),
-										 sizeof(ToastOwner));
+	HASHCTL		ctl;
+	HTAB	   *relations;
 	Relation	pg_class;
 	SysScanDesc scan;
 	HeapTuple	tuple;
-	HASH_SEQ_STATUS seq;
-	TempRelation *relation;
 
+	ctl.keysize = sizeof(RelFileLocator);
+	ctl.entrysize = sizeof(TempRelation);
+	ctl.hcxt = CurrentMemoryContext;
+	relations = hash_create("temporary relations", 64, &ctl,
+							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	if (!tp_session_has_temp_tables())
 		return relations;
 
@@ -124,19 +108,24 @@ tp_session_temp_relations(void)
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
+		RelFileLocator locator = locator_of(form);
+		TempRelation *entry;
 
 		CHECK_FOR_INTERRUPTS();
-		if (form->relpersistence == RELPERSISTENCE_TEMP &&
-			isTempOrTempToastNamespace(form->relnamespace))
-			add_relation(relations, toast_owners, form);
+		if (form->relpersistence != RELPERSISTENCE_TEMP ||
+			!RELKIND_HAS_STORAGE(form->relkind) ||
+			!isTempOrTempToastNamespace(form->relnamespace))
+			continue;
+		entry = hash_search(relations, &locator, HASH_ENTER, NULL);
+		entry->relid = entry->table = form->oid;
+		entry->owner = form->relowner;
+		entry->toastrelid = form->reltoastrelid;
+		entry->relkind = form->relkind;
+		entry->relam = form->relam;
 	}
 	systable_endscan(scan);
 	table_close(pg_class, AccessShareLock);
-
-	hash_seq_init(&seq, relations);
-	while ((relation = hash_seq_search(&seq)) != NULL)
-		set_table(relation, toast_owners);
-	hash_destroy(toast_owners);
+	set_tables(relations);
 	return relations;
 }
 
@@ -161,14 +150,13 @@ tp_compare_locators(const void *a, const void *b)
 }
 
 /*
- * Get the heaps of all temporary tables of this session, and of their TOAST
- * tables.  Sets *heaps to their locators in ascending order, in the current
- * memory context, and returns their number.
+ * Get the heaps among relations, TOAST tables included.  Sets *heaps to their
+ * locators in ascending order, in the current memory context, and returns
+ * their number.
  */
 int
-tp_session_heaps(RelFileLocator **heaps)
+tp_heaps_among(HTAB *relations, RelFileLocator **heaps)
 {
-	HTAB	   *relations = tp_session_temp_relations();
 	HASH_SEQ_STATUS seq;
 	TempRelation *relation;
 	int			n = 0;
@@ -182,6 +170,5 @@ tp_session_heaps(RelFileLocator **heaps)
 			(*heaps)[n++] = relation->locator;
 	}
 	qsort(*heaps, n, sizeof(RelFileLocator), tp_compare_locators);
-	hash_destroy(relations);
 	return n;
 }

@@ -10,9 +10,12 @@
  * that file as /proc/PID/fd/N and maps it, too.  The file is sparse: a page of it
  * takes no memory before its buffer is used.
  *
- * This is done before the first statement that writes temporary tables, not
- * when a table is created: temp_buffers may be set until the pool is used.
- * Buffers that are in use by then keep their private memory.
+ * This is done before the first statement that may fill a temporary table, for which
+ * core has to allocate the descriptors.  It does so once, and then lets nobody set
+ * temp_buffers.  But it is not known before which statement will use a buffer, and as
+ * long as none has been used, the descriptors hold nothing.  So until then the setting's
+ * hooks are ours, and change the number of descriptors with it.  Buffers that are in use
+ * before the pool is shared keep their private memory.
  *
  * Where it cannot be done, or has failed once, the pool stays private, and its
  * dirty pages are written for workers (localbuf_flush.c).
@@ -20,10 +23,11 @@
  * A page that workers have been told to read there is listed until they have exited
  * (exec_share.c).
  *
- * The invariants: the address of a buffer does not change once it has one, so
- * whether a buffer is shared depends on its address alone; the page of a buffer
- * that is listed is not written, whoever flushes, as a worker may set hints in it
- * between the computation of its checksum and the write.
+ * The invariants: the address of a buffer does not change once it has been used, so
+ * whether a buffer is shared depends on its address alone; the number of buffers does
+ * not change once one of them has been used; the page of a buffer that is listed is not
+ * written, whoever flushes, as a worker may set hints in it between the computation of
+ * its checksum and the write.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,14 +35,14 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 
 #include "access/table.h"
 #include "catalog/pg_class.h"
-#include "utils/memutils.h"
+#include "storage/fd.h"
+#include "utils/guc.h"
 #include "utils/rel.h"
 
 #include "localbuf.h"
@@ -56,12 +60,43 @@
  */
 #define USER_CODE_PINS	1024
 
-static SharedMemory memory = {.fd = -1};
-static char *mapping = NULL;	/* of that file in this process, or NULL */
+/*
+ * Address space is limited if less is left than this many times the pool, used or not:
+ * the rest is for queries.
+ */
+#define ADDRESS_SPACE_FACTOR	4
+
+static SharedMemory memory;
 static const char *failure = NULL;	/* why the pool is not shared */
 
-static bool *listed = NULL;		/* by number of buffer; or NULL */
-static int	nlisted = 0;		/* how many are */
+/*
+ * The buffers that are listed: by their numbers, and in the order in which they have been
+ * listed.  What runs within a statement ends before that does, so it unlists its own.
+ */
+static bool *is_listed = NULL;
+static int *listed = NULL;
+static int	nlisted = 0;
+
+/*
+ * Returns the first number in a file of /proc, or -1.  This and all that calls it
+ * until a pool is shared raises nothing, as a setting may change in an abort.
+ */
+static int64
+first_number(const char *path)
+{
+	char		content[32];
+	int			fd = BasicOpenFile(path, O_RDONLY | O_CLOEXEC);
+	ssize_t		length;
+
+	if (fd < 0)
+		return -1;
+	length = read(fd, content, sizeof(content) - 1);
+	close(fd);
+	if (length <= 0)
+		return -1;
+	content[length] = '\0';
+	return strtoll(content, NULL, 10);
+}
 
 /*
  * Does the kernel promise only as much memory as it has?  Then an access to a
@@ -70,94 +105,78 @@ static int	nlisted = 0;		/* how many are */
 static bool
 kernel_never_overcommits(void)
 {
-	FILE	   *file = fopen("/proc/sys/vm/overcommit_memory", "r");
-	int			mode = 2;
+	int64		mode = first_number("/proc/sys/vm/overcommit_memory");
 
-	if (file != NULL)
-	{
-		if (fscanf(file, "%d", &mode) != 1)
-			mode = 2;
-		fclose(file);
-	}
-	return mode == 2;
+	return mode < 0 || mode == 2;
 }
 
-/* Can other processes of the same user open this one's files? */
+/* Does a mapping of size bytes leave too little address space for queries? */
 static bool
-files_can_be_opened(int fd)
+address_space_is_limited(Size size)
 {
-#ifdef __linux__
-	char		path[64];
-	int			again;
+	struct rlimit limit;
+	int64		present;
 
-	if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 1)
+	if (getrlimit(RLIMIT_AS, &limit) != 0)
+		return true;
+	if (limit.rlim_cur == RLIM_INFINITY)
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) getpid(), fd);
-	again = open(path, O_RDWR | O_CLOEXEC);
-	if (again < 0)
-		return false;
-	close(again);
-	return true;
-#else
-	(void) fd;
-	return false;
-#endif
+	present = first_number("/proc/self/statm") * sysconf(_SC_PAGESIZE);
+	return present < 0 || limit.rlim_cur < present ||
+		(limit.rlim_cur - present) / ADDRESS_SPACE_FACTOR < size;
 }
 
-/* Make the file for size bytes and map it.  Returns why not, or NULL. */
-static const char *
-map_memory(Size size)
+/* Close the file, and unmap it if it is mapped. */
+static void
+unmap_memory(void)
 {
-#ifdef MFD_CLOEXEC
-	int			fd;
-	void	   *address;
-
-	if (kernel_never_overcommits())
-		return "vm.overcommit_memory is 2, or /proc cannot be read";
-	fd = memfd_create("temp_parallel local buffers", MFD_CLOEXEC);
-	if (fd < 0)
-		return "memfd_create() failed";
-	if (!files_can_be_opened(fd))
-	{
-		close(fd);
-		return "other processes cannot open this one's files in /proc";
-	}
-	if (ftruncate(fd, size) != 0)
-	{
-		close(fd);
-		return "ftruncate() failed";
-	}
-	address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (address == MAP_FAILED)
-	{
-		close(fd);
-		return "mmap() failed";
-	}
-	mapping = address;
-	memory.leader = getpid();
-	memory.fd = fd;
-	memory.size = size;
-	return NULL;
-#else
-	(void) size;
-	return "the system has no memfd_create()";
-#endif
+	if (memory.address != NULL)
+		munmap(memory.address, memory.size);
+	memory.address = NULL;
+	close(memory.fd);
+	ReleaseExternalFD();
 }
 
 /*
- * Have core allocate the descriptors, if it has not yet: PrefetchLocalBuffer()
- * of localbuf.c looks for the page in the pool, which may be of any relation.
+ * Make the file for npages buffers, and the page behind them, and map it.  Returns
+ * why not, or NULL.
  */
-static void
-open_pool(void)
+static const char *
+map_memory(int npages)
 {
-	Relation	rel;
+#ifdef MFD_CLOEXEC
+	struct stat file;
+	void	   *address = MAP_FAILED;
 
-	if (NLocBuffer > 0)
-		return;
-	rel = table_open(RelationRelationId, AccessShareLock);
-	(void) PrefetchLocalBuffer(RelationGetSmgr(rel), MAIN_FORKNUM, 0);
-	table_close(rel, AccessShareLock);
+	memory.leader = getpid();
+	memory.size = ((Size) npages + 1) * BLCKSZ;
+	if (kernel_never_overcommits())
+		return "vm.overcommit_memory is 2, or /proc cannot be read";
+	if (address_space_is_limited(memory.size))
+		return "the process's address space is limited";
+	if (!AcquireExternalFD())
+		return "too many files are open";
+	memory.fd = memfd_create("temp_parallel local buffers", MFD_CLOEXEC);
+	if (memory.fd < 0)
+	{
+		ReleaseExternalFD();
+		return "memfd_create() failed";
+	}
+	if (fstat(memory.fd, &file) == 0 && ftruncate(memory.fd, memory.size) == 0)
+		address = mmap(NULL, memory.size, PROT_READ | PROT_WRITE, MAP_SHARED,
+					   memory.fd, 0);
+	if (address == MAP_FAILED)
+	{
+		unmap_memory();
+		return "ftruncate() or mmap() failed";
+	}
+	memory.inode = file.st_ino;
+	memory.address = address;
+	return NULL;
+#else
+	(void) npages;
+	return "the system has no memfd_create()";
+#endif
 }
 
 /* Is the pool, as it is or will be when it is first used, too small? */
@@ -167,37 +186,186 @@ is_too_small(void)
 	return (NLocBuffer > 0 ? NLocBuffer : num_temp_buffers) < LEAST_POOL;
 }
 
-/*
- * Is it time to share the pool when temporary tables are written?  Not if that has
- * been done, has failed, is turned off, or the pool is small.
- */
+/* Is the pool to be shared?  Not if that has been done or has failed. */
 bool
-tp_pool_may_be_shared(void)
+tp_pool_is_to_be_shared(void)
 {
-	return mapping == NULL && failure == NULL &&
+	return memory.address == NULL && failure == NULL &&
 		tp_share_local_buffers != SHARE_OFF && !is_too_small();
 }
 
-/*
- * Share the memory of all buffers that have none yet.  From then on temp_buffers
- * cannot be set.  To be called in a transaction, by the leader, when temporary
- * tables are about to be written and tp_pool_may_be_shared().
- */
-void
-tp_share_pool(void)
+/* Share the memory of all buffers that have none yet, or note why not. */
+static void
+share_buffers(void)
 {
-	open_pool();
 	(void) tp_used_buffers();	/* those with private memory */
-	listed = MemoryContextAllocExtended(TopMemoryContext, NLocBuffer * sizeof(bool),
-										MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	failure = map_memory((Size) NLocBuffer * BLCKSZ);
+	is_listed = calloc(NLocBuffer, sizeof(bool));
+	listed = calloc(NLocBuffer, sizeof(int));
+	failure = is_listed != NULL && listed != NULL ?
+		map_memory(NLocBuffer) : "out of memory";
 	if (failure != NULL)
 		return;
 	for (int i = 0; i < NLocBuffer; i++)
 	{
 		if (LocalBufferBlockPointers[i] == NULL)
-			LocalBufferBlockPointers[i] = mapping + (Size) i * BLCKSZ;
+			LocalBufferBlockPointers[i] = memory.address + (Size) i * BLCKSZ;
 	}
+}
+
+/* ----------
+ * Setting temp_buffers when the descriptors are allocated, but no buffer is used
+ * ----------
+ */
+
+/* of temp_buffers */
+static GucIntCheckHook check_when_used;
+
+/*
+ * Is there a buffer i that has been used?  Then its tag is not as calloc() has left it.
+ * Mostly, all before it have been used, too (see tp_used_buffers()).
+ */
+bool
+tp_buffer_was_used(int i)
+{
+	static const BufferTag never_set;
+
+	return i >= 0 && i < NLocBuffer &&
+		memcmp(&GetLocalBufferDescriptor(i)->tag, &never_set,
+			   sizeof(BufferTag)) != 0;
+}
+
+/* Has no buffer ever been used? */
+static bool
+pool_is_unused(void)
+{
+	if (tp_used_buffers() > 0)
+		return false;
+	for (int i = 0; i < NLocBuffer; i++)
+	{
+		if (tp_buffer_was_used(i))
+			return false;
+	}
+	return true;
+}
+
+static bool
+enlarge(void **array, Size size)
+{
+	void	   *enlarged = realloc(*array, size);
+
+	if (enlarged != NULL)
+		*array = enlarged;
+	return enlarged != NULL;
+}
+
+/*
+ * Give the pool, of which no buffer has ever been used, n buffers without memory; as
+ * many as it has if there is no memory for that.  As InitLocalBuffers() of localbuf.c,
+ * which core calls only once.
+ *
+ * The arrays never get smaller, and what is behind the last buffer looks pinned: where
+ * core looks for a buffer next is not known if it has failed to allocate memory for some.
+ */
+static void
+resize_pool(int n)
+{
+	static int	room = 0;		/* of the arrays */
+	BufferDesc	unused = *GetLocalBufferDescriptor(0);
+
+	room = Max(room, NLocBuffer);
+	if (n > room)
+	{
+		if (enlarge((void **) &LocalBufferDescriptors, n * sizeof(BufferDesc)) &&
+			enlarge((void **) &LocalBufferBlockPointers, n * sizeof(Block)) &&
+			enlarge((void **) &LocalRefCount, n * sizeof(int32)))
+			room = n;
+		else
+			n = NLocBuffer;
+	}
+	for (int i = 0; i < room; i++)
+	{
+		BufferDesc *buf = GetLocalBufferDescriptor(i);
+
+		*buf = unused;
+		buf->buf_id = -i - 2;
+		LocalBufferBlockPointers[i] = NULL;
+		LocalRefCount[i] = i < n ? 0 : 1;
+	}
+	NLocBuffer = n;
+}
+
+static bool
+check_temp_buffers_setting(int *newval, void **extra, GucSource source)
+{
+	return pool_is_unused() || check_when_used(newval, extra, source);
+}
+
+/* Raises nothing.  After RESET or ROLLBACK, the new value has not been checked. */
+static void
+assign_temp_buffers(int newval, void *extra)
+{
+	if (newval == NLocBuffer || !pool_is_unused())
+		return;
+	if (memory.address != NULL)
+		unmap_memory();
+	free(is_listed);
+	free(listed);
+	is_listed = NULL;
+	listed = NULL;
+	failure = NULL;
+	resize_pool(newval);
+	if (tp_pool_is_to_be_shared())
+		share_buffers();
+}
+
+/* May temp_buffers be set, as no local buffer has been used? */
+bool
+tp_temp_buffers_may_be_set(void)
+{
+	return NLocBuffer == 0 || (check_when_used != NULL && pool_is_unused());
+}
+
+/*
+ * Have core allocate the descriptors: PrefetchLocalBuffer() of localbuf.c looks for
+ * the page in the pool, which may be of any relation.  Returns false if there is no
+ * memory for them, for which core would end the session: InitLocalBuffers() of
+ * localbuf.c allocates these arrays, and a hash table.
+ */
+static bool
+open_pool(void)
+{
+	struct config_int *setting = find_int_setting("temp_buffers");
+	Relation	rel;
+	Size		size = num_temp_buffers *
+		(sizeof(BufferDesc) + sizeof(Block) + sizeof(int32) + 2 * sizeof(void *));
+	void	   *descriptors = mmap(NULL, size, PROT_READ | PROT_WRITE,
+								   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (descriptors == MAP_FAILED)
+		return false;
+	munmap(descriptors, size);
+
+	rel = table_open(RelationRelationId, AccessShareLock);
+	(void) PrefetchLocalBuffer(RelationGetSmgr(rel), MAIN_FORKNUM, 0);
+	Assert(setting->assign_hook == NULL);
+	check_when_used = setting->check_hook;
+	setting->check_hook = check_temp_buffers_setting;
+	setting->assign_hook = assign_temp_buffers;
+	table_close(rel, AccessShareLock);
+	return true;
+}
+
+/*
+ * Share the memory of all buffers that have none yet.  To be called in a transaction, by
+ * the leader, when temporary tables may be about to be written and
+ * tp_pool_is_to_be_shared().
+ */
+void
+tp_share_pool(void)
+{
+	Assert(tp_pool_is_to_be_shared());
+	if (NLocBuffer > 0 || open_pool())
+		share_buffers();
 }
 
 /*
@@ -214,7 +382,7 @@ tp_stop_sharing(const char *reason)
 bool
 tp_sharing(void)
 {
-	return mapping != NULL && failure == NULL &&
+	return memory.address != NULL && failure == NULL &&
 		tp_share_local_buffers != SHARE_OFF;
 }
 
@@ -230,7 +398,7 @@ tp_most_pins(void)
 
 /*
  * How many pages may be shared at once by a statement that runs user code (see
- * plan_user_code.c), or none?  A quarter of the pool is left for the leader, and for
+ * plan_expression.c), or none?  A quarter of the pool is left for the leader, and for
  * user code USER_CODE_PINS.
  */
 int
@@ -243,25 +411,45 @@ tp_most_shared_pages(bool user_code)
 	return Max(tp_most_pins() - left, 0);
 }
 
-/* List buffer i, or no more.  Raises nothing. */
+/*
+ * List buffer i, which is shared and not listed, and pin it, for CurrentResourceOwner.
+ * Raises an error, and has done nothing then, if there is no memory for that.
+ */
 void
-tp_set_listed(int i, bool is_listed)
+tp_list_buffer(int i)
 {
-	Assert(listed != NULL && listed[i] != is_listed);
-	listed[i] = is_listed;
-	nlisted += is_listed ? 1 : -1;
+	pin_local_buffer(i);
+	listed[nlisted++] = i;
+	is_listed[i] = true;
+}
+
+/*
+ * Unlist all buffers but those that were listed first, so many, and unpin them if unpin is
+ * true.  Otherwise raises nothing.
+ */
+void
+tp_unlist_buffers(int first, bool unpin)
+{
+	while (nlisted > first)
+	{
+		int			i = listed[--nlisted];
+
+		is_listed[i] = false;
+		if (unpin)
+			ReleaseBuffer(-i - 1);
+	}
 }
 
 /* Do workers read the page of buffer i in the leader's memory now? */
 bool
 tp_is_listed(int i)
 {
-	return nlisted > 0 && listed[i];
+	return nlisted > 0 && is_listed[i];
 }
 
 /* Of how many buffers do they? */
 int
-tp_listed_pages(void)
+tp_listed_buffers(void)
 {
 	return nlisted;
 }
@@ -279,25 +467,25 @@ tp_sharing_failure(void)
 		return failure;
 	if (is_too_small())
 		return "temp_buffers is too small";
-	if (NLocBuffer > 0 && !tp_buffer_is_shared(0))
+	if (tp_used_buffers() > 0 && !tp_buffer_is_shared(0))
 		return "local buffers were in use before";
 	return NULL;
 }
 
 /* The shared memory, for workers; only if tp_sharing(). */
-SharedMemory
+const SharedMemory *
 tp_shared_memory(void)
 {
-	Assert(mapping != NULL);
-	return memory;
+	Assert(memory.address != NULL);
+	return &memory;
 }
 
-/* Can other processes map the memory of buffer i? */
+/* Is the memory of buffer i shared? */
 bool
 tp_buffer_is_shared(int i)
 {
-	return mapping != NULL &&
-		(char *) LocalBufferBlockPointers[i] == mapping + (Size) i * BLCKSZ;
+	return memory.address != NULL &&
+		(char *) LocalBufferBlockPointers[i] == memory.address + (Size) i * BLCKSZ;
 }
 
 /*
@@ -313,7 +501,7 @@ tp_used_buffers(void)
 {
 	static int	used = 0;		/* never decreases */
 
-	if (mapping == NULL)
+	if (memory.address == NULL)
 	{
 		for (int i = NLocBuffer - 1; i >= used; i--)
 		{
@@ -328,8 +516,10 @@ tp_used_buffers(void)
 		off_t		begin = lseek(memory.fd, (off_t) used * BLCKSZ, SEEK_DATA);
 		off_t		end;
 
-		if (begin < 0)
-			return errno == ENXIO ? used : NLocBuffer;
+		if (begin < 0 && errno != ENXIO)
+			return NLocBuffer;
+		if (begin < 0 || begin >= (off_t) NLocBuffer * BLCKSZ)
+			return used;
 		end = lseek(memory.fd, begin, SEEK_HOLE);
 		if (end < 0)
 			return NLocBuffer;

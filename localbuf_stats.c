@@ -8,11 +8,14 @@
  * once.  The counts are those at the moment of the walk, and nothing is pinned
  * or changed.
  *
- * The walk over a large pool costs as much as a small query, and the flush of
+ * The walk over a large pool costs more than a small query, and the flush of
  * a statement is costed twice, by the planner and by the second look.  For
  * cost estimates, the counts of the last walk are therefore reused as long as
- * core's own counters show that no page has been read into the pool, dirtied
- * or written.  Dropped pages are not counted, but that is harmless: DROP and
+ * core's own counters show that so few pages have been read into the pool,
+ * dirtied or written since that it would cost little to write them, compared
+ * with the cost of the search of the pool, which is in every charge.  That is one
+ * page in a thousand by default, so what changed the pages has taken longer than
+ * the walk.  Dropped pages are not counted, but that is harmless: DROP and
  * TRUNCATE remove all pages of the file, and reading a page later changes a
  * counter.
  *
@@ -27,6 +30,9 @@
 #include "utils/memutils.h"
 
 #include "localbuf.h"
+
+/* by what part of the cost of the search may old counts be wrong? */
+#define TOLERANCE	0.125
 
 /* counts of the last walk for a cost estimate, and core's counters then */
 static MemoryContext last_context = NULL;
@@ -91,18 +97,25 @@ tp_localbuf_stats_collect(void)
 	return stats;
 }
 
-/* Has the pool changed since last_usage, so that cost estimates may differ? */
+/*
+ * Have so many pages changed since last_usage that the counts of last_stats are to
+ * be made again?  Any, if the search of the pool costs nothing.
+ */
 static bool
 pool_has_changed(void)
 {
-	return pgBufferUsage.local_blks_dirtied != last_usage.local_blks_dirtied ||
-		pgBufferUsage.local_blks_written != last_usage.local_blks_written ||
-		pgBufferUsage.local_blks_read != last_usage.local_blks_read;
+	int64		changes =
+		pgBufferUsage.local_blks_dirtied - last_usage.local_blks_dirtied +
+		pgBufferUsage.local_blks_written - last_usage.local_blks_written +
+		pgBufferUsage.local_blks_read - last_usage.local_blks_read;
+
+	return changes > 0 && changes * Max(tp_write_temp_page_cost, 1.0) >
+		TOLERANCE * tp_buffer_scan_cost * last_stats->allocated;
 }
 
 /*
- * The same for a cost estimate: walks over the pool only if it has changed
- * since the last time.
+ * The same for a cost estimate: walks over the pool only if enough of it has
+ * changed since the last time.
  */
 LocalBufStats *
 tp_localbuf_stats_for_price(void)

@@ -22,25 +22,37 @@ extern void tp_add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel,
 										Index rti, RangeTblEntry *rte);
 
 /* plan_gather_cost.c */
-typedef enum FlushCharging
+/* what workers would save if their tables were clean */
+typedef struct FlushSaving
 {
-	NOT_FOR_WORKERS,			/* no worker may read temporary tables */
-	CHARGE_FLUSH,				/* Gather is charged with the flush */
-	CHARGE_CLEAN				/* the same as if all tables were clean */
-} FlushCharging;
+	Cost		saving;			/* less what their launch and the search cost */
+	Cost		charge;			/* for writing pages, when planned */
+	List	   *relids;			/* temporary tables that they read */
+	List	   *indexes;		/* those of their indexes that they scan */
+	Cost	   *parts;			/* of the saving, one for each of relids */
+} FlushSaving;
+
+/* the same for the Gathers over a relation, while a statement is planned */
+typedef struct GatherSaving
+{
+	PlannerInfo *root;			/* query level */
+	Relids		rels;			/* of that, NULL for a set operation */
+	bool		whole;			/* is it the topmost relation of root? */
+	Cost		serial;			/* of the best path for one process */
+	Cost		scan;			/* saving without what launch and search cost */
+	FlushSaving saving;
+} GatherSaving;
 
 typedef struct FlushCharges
 {
-	FlushCharging charging;
-	Query	   *query;			/* a copy of what is planned, or NULL */
+	bool		user_code;		/* may the statement run user code? */
 	LocalBufStats *stats;		/* what the charges are of, or NULL if not
-								 * counted yet */
-	bool		charged;		/* was a Gather charged for writing pages? */
+								 * counted */
+	List	   *savings;		/* of GatherSaving */
 } FlushCharges;
 
 extern PlannedStmt *tp_planner_with_flush_cost(planner_hook_type next,
 											   PLANNER_HOOK_ARGS,
-											   FlushCharging charging,
 											   FlushCharges *charges);
 extern bool tp_planning_temp_tables(void);
 extern void tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel);
@@ -54,26 +66,12 @@ extern RelOptInfo *tp_join_search_with_flush_cost(join_search_hook_type next,
 												  List *initial_rels);
 
 /* plan_saving.c */
-typedef struct FlushSaving
-{
-	Cost		saving;			/* of a plan with workers, if tables are clean */
-	List	   *relids;			/* the tables that it would flush */
-	List	   *indexes;		/* the same of their indexes */
-	List	   *shares;			/* of FlushSaving without shares: its parts by
-								 * the tables that they take to be clean */
-	bool		paid;			/* of a share: was it more than the charge of
-								 * its tables when the plan was made? */
-} FlushSaving;
-
-extern Cost tp_gather_cost_alone(Plan *gather, PlannedStmt *stmt);
-extern void tp_divide_saving(FlushSaving *saving, PlannedStmt *stmt);
-extern bool tp_note_saving(PlannedStmt *stmt, List *flushed,
-						   LocalBufStats *stats, planner_hook_type next,
-						   PLANNER_HOOK_ARGS);
-extern bool tp_has_saving(PlannedStmt *stmt);
-extern bool tp_saving_of(PlannedStmt *stmt, FlushSaving *saving);
-extern bool tp_credit_saving(FlushSaving *saving, PlanState *root,
-							 PlannedStmt *stmt);
+extern FlushSaving tp_saving_of_gather(List *notes, List *relids,
+									   List *indexes, Cost charge);
+extern void tp_attach_savings(PlannedStmt *stmt, List *flushed, List *notes);
+extern bool tp_has_savings(PlannedStmt *stmt);
+extern List *tp_savings_of(PlannedStmt *stmt);
+extern bool tp_credit_savings(List *savings, PlanState *root);
 
 /* plan_insert.c */
 typedef enum InsertRefusal
@@ -83,7 +81,8 @@ typedef enum InsertRefusal
 	INSERT_MODIFIES_MORE,
 	INSERT_UNSAFE_QUERY,
 	INSERT_VOLATILE_QUERY,
-	INSERT_SHARES_CTE
+	INSERT_SHARES_CTE,
+	INSERT_KEEPS_TOO_MUCH
 } InsertRefusal;
 
 typedef struct InsertPlanning	/* a call of the planner */
@@ -104,61 +103,61 @@ extern const char *tp_serial_insert_reason(PlannedStmt *stmt);
 /* plan_select_node.c */
 #define SELECT_NODE_NAME	"ParallelSelect"
 
+extern bool tp_rows_exceed_file_limit(const Plan *plan);
 extern void tp_place_select_node(PlannedStmt *stmt);
-extern Plan *tp_parallel_part(PlannedStmt *stmt);
 extern bool tp_needs_parallel_mode(PlannedStmt *stmt);
 
-/* plan_repeated.c */
-extern bool tp_is_repeated(Plan *plan, Plan *child);
-extern Cost tp_repeated_in_node(Plan *plan);
+/* plan_processors.c */
+extern int	tp_usable_processors(void);
 extern double tp_parallel_divisor(int workers);
-extern Cost tp_cost_of_few_processors(Path *path);
 extern int	tp_process_limit(Plan *plan, int workers, Cost *repeated);
 
 /* plan_walk.c */
-typedef struct PlanContents
+typedef struct PlanFacts
 {
 	List	   *temp_tables;	/* OIDs of this session's, without duplicates */
-	List	   *indexes;		/* the same for indexes that are scanned */
+	List	   *indexes;		/* the same for their indexes that are scanned */
 	Bitmapset  *subplans;		/* plan_ids */
-	bool		user_code;		/* may run functions that are not core's */
-	bool		unsafe_check;	/* a domain's constraint is not parallel safe */
+	List	   *lookups;		/* of Lookup, in temporary tables */
+	int			pins;			/* number of local buffers for all pages that
+								 * may be pinned at once */
+	int			last_node_id;	/* the highest plan_node_id */
+	bool		user_code;		/* may run code that is not core's */
+	bool		is_volatile;	/* calls a volatile function */
+	bool		checks_domain;	/* makes values in which there is a domain
+								 * with constraints */
 	bool		unknown;		/* has nodes that plan_walk.c does not know */
-} PlanContents;
+} PlanFacts;
 
+typedef struct Lookup			/* a scan that is executed more than once */
+{
+	Plan	   *scan;
+	Oid			table;
+	Oid			index;			/* or InvalidOid */
+	double		loops;			/* number of executions */
+	bool		in_subplan;
+} Lookup;
+
+extern bool tp_is_flush_node(Plan *plan);
+extern bool tp_is_select_node(Plan *plan);
 extern List *tp_plan_children(Plan *plan);
-extern int	tp_last_plan_node_id(PlannedStmt *stmt);
-extern Oid	tp_scanned_temp_table(Plan *plan, List *rtable);
-extern PlanContents tp_plan_contents(Plan *plan, List *rtable, List *subplans);
-extern PlanContents tp_statement_contents(PlannedStmt *stmt);
-extern bool tp_names_temp_table(List *rtable);
-extern bool tp_may_read_temp_table(Query *query);
-extern bool tp_reads_others(PlannedStmt *stmt, List *relids);
+extern Plan **tp_tuple_bound_child(Plan *plan);
+extern PlanFacts tp_plan_facts(Plan *plan, PlannedStmt *stmt);
+extern PlanFacts tp_statement_facts(PlannedStmt *stmt);
 extern List *tp_statement_gathers(PlannedStmt *stmt);
 
-/* plan_user_code.c */
+/* plan_expression.c */
+extern bool tp_has_user_object(List *oids);
 extern bool tp_expression_is_user_code(Node *node);
-extern bool tp_plan_node_is_user_code(Plan *node);
+extern bool tp_checks_domain(Node *node);
+extern LocalBufStats *tp_stats_for_price(bool user_code);
+extern bool tp_user_code_matters(Query *query);
+extern bool tp_names_temp_table(List *rtable);
+extern bool tp_may_read_temp_table(Query *query);
 
-/* plan_domains.c */
-typedef bool (*ExpressionWalker) (Node *node, void *context);
-
-extern bool tp_walk_domains(Node *node, ExpressionWalker walker, void *context);
-extern bool tp_checks_unsafe_domain(Node *node);
-
-/* plan_price.c */
-extern bool tp_runs_user_code(PlannedStmt *stmt);
-extern LocalBufStats *tp_stats_for_query(Query *query);
-extern LocalBufStats *tp_stats_for_statement(PlannedStmt *stmt);
-
-/* plan_pins.c */
-extern int	tp_plan_pins(Plan *plan, Bitmapset *plan_ids, PlannedStmt *stmt);
-
-/* plan_lookups.c */
-extern Cost tp_cost_of_copies_in_worker(PlannedStmt *stmt);
-extern bool tp_costs_less_with_copies(PlannedStmt *stmt, Cost other);
-extern int	tp_plan_lookup_pages(Plan *plan, Bitmapset *plan_ids,
-								 PlannedStmt *stmt);
+/* plan_volatile.c */
+extern bool tp_expression_is_volatile(Node *node);
+extern bool tp_calls_volatile_function(Node *node);
 
 /* plan_flush_node.c */
 #define FLUSH_NODE_NAME	"TempFlush"
@@ -166,26 +165,28 @@ extern int	tp_plan_lookup_pages(Plan *plan, Bitmapset *plan_ids,
 typedef struct FlushPlan
 {
 	List	   *relids;			/* temporary tables that the workers may read */
-	List	   *pages;			/* of the tables when planned, in that order */
 	List	   *indexes;		/* those of their indexes that they may read */
 	FlushCost	planned;		/* the planner's estimate */
+	FlushSaving saving;			/* what the workers save, of these */
 	int			pool;			/* size of the pool that a worker needs */
 	bool		user_code;		/* may workers run functions that are not
 								 * core's? */
+	int			leader_pins;	/* local buffers that the leader needs for the
+								 * whole statement */
+	bool		any_user_code;	/* may any process run such functions while
+								 * there are workers? */
+	bool		any_volatile;	/* or a volatile function? */
 	int			processes;		/* that may run the plan below; 0: no limit */
 	Cost		repeated;		/* what of its cost each of them repeats, if
 								 * limited */
 } FlushPlan;
 
-extern CustomScan *tp_make_flush_node(Plan *child, const FlushPlan *info,
-									  int plan_node_id);
-extern bool tp_is_flush_node(Plan *plan);
 extern const char *tp_flush_plan_release(CustomScan *cscan);
 extern FlushPlan tp_flush_plan(CustomScan *cscan);
-
-/* plan_placement.c */
+extern Cost tp_cost_of_copies_in_worker(PlannedStmt *stmt);
+extern bool tp_costs_less_with_copies(PlannedStmt *stmt, Cost other);
+extern CustomScan *tp_find_flush_node(Plan *top);
 extern List *tp_place_flush_nodes(PlannedStmt *stmt,
 								  const FlushCharges *charges);
-extern CustomScan *tp_find_flush_node(Plan *top);
 
 #endif							/* PLAN_H */

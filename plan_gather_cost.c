@@ -23,11 +23,7 @@
  *	- for a set operation, whose Gather collects the rows of several query
  *	  levels, after each of these has been planned.
  *
- * Besides the flush, a Gather is charged with what it costs that there are fewer
- * processors than processes (plan_repeated.c), by the cheapest partial path.
- * Only the Gathers below the topmost relation in a join search that cannot be
- * charged relation by relation are not.  A plan for clean tables is charged with
- * that too, and with the search of the pool.
+ * A plan for clean tables is charged with the search of the pool.
  *
  * A charge needs a walk over the pool, which may take longer than a small
  * query.  So a relation whose Gather would lose even without a charge gets
@@ -56,8 +52,9 @@
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/prep.h"
-#include "utils/float.h"
+#include "optimizer/tlist.h"
 #include "utils/guc.h"
+#include "utils/selfuncs.h"
 
 #include "plan.h"
 
@@ -65,14 +62,11 @@
 typedef struct PlannerCall
 {
 	struct PlannerCall *outer;
-	FlushCharging charging;
-	bool		has_charged;	/* has a Gather been charged for writes? */
+	FlushCharges *charges;		/* NULL if no worker may read temporary tables */
 	double		before;			/* parallel_setup_cost to restore */
 	bool		saved;			/* will the server restore it, too? */
 	double		setup_cost;		/* parallel_setup_cost without a charge */
 	double		charged;		/* what this file last set it to */
-	Query	   *query;			/* a copy that is not being planned, or NULL */
-	LocalBufStats *stats;		/* counted when first needed */
 	MemoryContext context;		/* where to keep them */
 } PlannerCall;
 
@@ -116,39 +110,35 @@ setup_cost_without_charge(void)
 }
 
 /*
- * Add the cost of a flush, and of having few processors, to every Gather path that
- * is made from now on, in place of the last charge.
+ * Add the cost of a flush to every Gather path that is made from now on, in place
+ * of the last charge.
  */
 static void
-set_charge(FlushCost flush, Cost processors)
+set_charge(FlushCost flush)
 {
 	Cost		setup_cost = setup_cost_without_charge();
-	Cost		charge = flush.charge + processors;
 
-	if (charge > 0 && !current->saved)
+	if (flush.charge > 0 && !current->saved)
 		save_setup_cost();
-	current->has_charged |= flush.charge > flush.search;
-	current->charged = setup_cost + charge;
+	current->charged = setup_cost + flush.charge;
 	parallel_setup_cost = current->charged;
 }
 
 /*
  * Run the planner with charges.  next is another module's hook, or NULL.
- * Returns the plan, without flush nodes, and in *charges what was charged; both
- * in the current memory context.  The pool is not counted if *charges has counts.
+ * Returns the plan, without flush nodes, and in *charges, unless that is NULL, what was
+ * charged; both in the current memory context.
  */
 PlannedStmt *
 tp_planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
-						   FlushCharging charging, FlushCharges *charges)
+						   FlushCharges *charges)
 {
 	PlannerCall call = {0};
 	int			guc_level = NewGUCNestLevel();
 	PlannedStmt *volatile result;
 
 	call.outer = current;
-	call.charging = charging;
-	call.query = charges->query;
-	call.stats = charges->stats;
+	call.charges = charges;
 	call.before = parallel_setup_cost;
 	if (current != NULL && parallel_setup_cost == current->charged)
 		call.setup_cost = current->setup_cost;
@@ -173,10 +163,6 @@ tp_planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
 	}
 	PG_END_TRY();
 	AtEOXact_GUC(true, guc_level);	/* after an error the abort does it */
-
-	charges->charging = charging;
-	charges->stats = call.stats;
-	charges->charged = call.has_charged;
 	return result;
 }
 
@@ -184,7 +170,7 @@ tp_planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
 bool
 tp_planning_temp_tables(void)
 {
-	return current != NULL && current->charging != NOT_FOR_WORKERS;
+	return current != NULL && current->charges != NULL;
 }
 
 /* ----------
@@ -242,6 +228,7 @@ tables_of_base_rel(PlannerInfo *root, int rti, List *relids)
 	RelOptInfo *rel = root->simple_rel_array[rti];
 	RangeTblEntry *rte = root->simple_rte_array[rti];
 
+	check_stack_depth();
 	if (rel == NULL || IS_DUMMY_REL(rel))
 		return relids;
 
@@ -293,6 +280,7 @@ tables_of_rel(PlannerInfo *root, RelOptInfo *rel, List *relids)
 static List *
 tables_of_level(PlannerInfo *root, List *relids)
 {
+	check_stack_depth();
 	for (int rti = 1; rti < root->simple_rel_array_size; rti++)
 	{
 		RelOptInfo *rel = root->simple_rel_array[rti];
@@ -322,6 +310,7 @@ static List *indexes_of_paths(List *paths, List *indexes);
 static List *
 indexes_of_path(Path *path, List *indexes)
 {
+	check_stack_depth();
 	switch (nodeTag(path))
 	{
 		case T_IndexPath:
@@ -384,137 +373,131 @@ indexes_of_paths(List *paths, List *indexes)
  */
 
 /*
- * Returns the lowest cost, by criterion, among the paths with the fewest
- * disabled nodes, which compare_path_costs_fuzzily() of pathnode.c prefers, and
- * sets *disabled to their number.  Ignores parameterized paths, which cannot be
- * run by themselves.  Infinity if there are no others.
+ * The fraction of the rows of path, a path of rel, that is fetched, by the
+ * planner's estimate: less than 1 only if the rows that are left of the query
+ * level, by a LIMIT or as it is a subquery, are rel's first in that order.
  */
-static Cost
-least_cost(List *paths, CostSelector criterion, int *disabled)
+static double
+fraction_fetched(PlannerInfo *root, RelOptInfo *rel, Path *path)
 {
-	Cost		least = get_float8_infinity();
+	Query	   *parse = root->parse;
+
+	if (root->tuple_fraction <= 0 || rel->relids == NULL ||
+		!bms_equal(rel->relids, query_level_relids(root)) ||
+		parse->hasAggs || parse->groupClause != NIL ||
+		parse->groupingSets != NIL || parse->distinctClause != NIL ||
+		!pathkeys_contained_in(root->query_pathkeys, path->pathkeys))
+		return 1;
+	if (root->tuple_fraction < 1)
+		return root->tuple_fraction;
+	return Min(1, root->tuple_fraction / clamp_row_est(rel->rows));
+}
+
+/*
+ * Returns that of paths, of rel, of which what is fetched costs least, and sets *cost
+ * and *rows for that; NULL if each is disabled.  Ignores parameterized paths, which
+ * cannot be run by themselves.
+ */
+static Path *
+cheapest_fetched(PlannerInfo *root, RelOptInfo *rel, List *paths, Cost *cost,
+				 double *rows)
+{
+	Path	   *cheapest = NULL;
 	ListCell   *lc;
 
-	*disabled = INT_MAX;
 	foreach(lc, paths)
 	{
 		Path	   *path = lfirst(lc);
-		Cost		cost = criterion == STARTUP_COST ?
-			path->startup_cost : path->total_cost;
+		double		fraction;
+		Cost		fetched;
 
-		if (path->param_info != NULL || path_disabled_nodes(path) > *disabled)
+		if (path->param_info != NULL || path_disabled_nodes(path) > 0)
 			continue;
-		if (path_disabled_nodes(path) < *disabled)
-			least = cost;
-		else
-			least = Min(least, cost);
-		*disabled = path_disabled_nodes(path);
+		fraction = fraction_fetched(root, rel, path);
+		fetched = path->startup_cost +
+			fraction * (path->total_cost - path->startup_cost);
+		if (cheapest == NULL || fetched < *cost)
+		{
+			cheapest = path;
+			*cost = fetched;
+			*rows = fraction * path->rows;
+		}
 	}
-	return least;
+	return cheapest;
 }
 
 /*
- * Upper bound on the estimates of cost_tuplesort() and cost_agg() of costsize.c
- * for sorting or grouping rows of this width by a number of columns: all
- * comparisons of a sort, all hash values and lookups of a hash table, and three
- * passes through temporary files.
+ * An upper bound of the cost, in one process, of what the planner may have
+ * workers do with this number of rows of query level root: evaluate the target
+ * list, group, make distinct and sort, each once and in memory, as estimated by
+ * cost_agg() and cost_tuplesort() of costsize.c.
  */
 static Cost
-sort_or_group_bound(double rows, int width, int columns)
+cost_above(PlannerInfo *root, double rows)
 {
-	double		pages = rows * (width + MAXALIGN(SizeofHeapTupleHeader)) / BLCKSZ;
-	Cost		cost;
+	AggClauseCosts aggs = {0};
+	QualCost	target;
+	QualCost	having;
+	Cost		sort;
 
-	cost = rows * (2.0 * log2(rows + 2.0) + columns + 1) * cpu_operator_cost +
-		rows * 2.0 * cpu_tuple_cost;
-	if (pages * BLCKSZ > work_mem * 1024.0)
-		cost += 2.0 * 3.0 * pages * Max(seq_page_cost, random_page_cost);
-	return cost;
-}
-
-/*
- * An upper bound of the cost, in one process, of everything that the planner
- * may have workers do with the rows of a query level's topmost relation:
- * evaluate the target list, group (see cost_agg() of costsize.c), make
- * distinct and sort.  Infinity if it is not known.
- */
-static Cost
-upper_bound_above(PlannerInfo *root, double rows, int width)
-{
-	Query	   *parse = root->parse;
-	QualCost	exprs;
-	Cost		cost;
-
-	/* SRFs multiply rows, cost_qual_eval() ignores window functions */
-	if (parse->hasTargetSRFs || parse->hasWindowFuncs)
-		return get_float8_infinity();
-
-	cost_qual_eval(&exprs, root->processed_tlist, root);
-	cost = exprs.startup + exprs.per_tuple * rows;
-	cost_qual_eval(&exprs, (List *) parse->havingQual, root);
-	cost += exprs.startup + exprs.per_tuple * rows;
-
-	if (parse->hasAggs)
-	{
-		AggClauseCosts aggs = {0};
-
+	cost_qual_eval(&target, root->processed_tlist, root);
+	cost_qual_eval(&having, (List *) root->parse->havingQual, root);
+	if (root->parse->hasAggs)
 		get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &aggs);
-		cost += aggs.transCost.startup + aggs.transCost.per_tuple * rows +
-			aggs.finalCost.startup + aggs.finalCost.per_tuple * rows;
-	}
-
-	/* at most one grouping, one DISTINCT and one ORDER BY */
-	return cost + 3 * sort_or_group_bound(rows, width,
-										  list_length(root->processed_tlist));
+	sort = 2.0 * cpu_tuple_cost + cpu_operator_cost *
+		(2.0 * log2(rows + 2.0) + list_length(root->processed_tlist) + 1);
+	return target.startup + having.startup + aggs.transCost.startup +
+		aggs.finalCost.startup +
+		rows * (target.per_tuple + having.per_tuple +
+				aggs.transCost.per_tuple + aggs.finalCost.per_tuple + 3 * sort);
 }
 
 /*
- * Could a Gather over rel win if its flush cost nothing?
+ * Could a Gather over rels win if its flush cost nothing?  rels are a base or
+ * join relation of query level root, or the last relations of the parts of a set
+ * operation.
  *
- * Compare two plans that differ in that Gather alone.  One has it, over rel
- * or over what is made of rel until the next charge; it costs at least as
- * much as the partial path below and parallel_setup_cost (as in cost_gather()
- * and cost_gather_merge() of costsize.c, which add costs per row).  The other
- * has rel's cheapest path instead, and one process does what the workers
- * would do with the rows: at most a sort or, if rel is the topmost relation
- * of its query level, what upper_bound_above() counts.  A plan that reads
- * only some of the rows (LIMIT, a merge join, EXISTS) pays only part of a
- * path's cost, so of the partial path only the startup cost is certain; only
- * the topmost relation of a whole statement without LIMIT is certainly read
- * to its end.  Its rows may be grouped before the joins, so that partial path
- * counts, too.
+ * A Gather costs at least parallel_setup_cost.  So none wins if one process does
+ * everything that is done with rels until the next charge for less.  What is
+ * above a relation that is joined is at most a sort, so that cost_above() exceeds
+ * it.
  *
  * Paths that other modules add later are not seen.
  */
 static bool
-gather_may_win(PlannerInfo *root, RelOptInfo *rel)
+gather_may_win(PlannerInfo *root, List *rels)
 {
-	bool		topmost = bms_equal(rel->relids, query_level_relids(root));
-	bool		all_rows = topmost && root->query_level == 1 &&
-		root->tuple_fraction <= 0;
-	List	   *partial = rel->partial_pathlist;
-	int			disabled_alone;
-	int			disabled;
-	Cost		alone;
-	Cost		gather;
+	Cost		alone = 0;
+	double		all_rows = 0;
+	double		bytes = 0;
+	ListCell   *lc;
 
-	if (topmost && grouped_rel_of(rel) != NULL)
-		partial = list_concat_copy(partial,
-								   grouped_rel_of(rel)->partial_pathlist);
-	alone = least_cost(rel->pathlist, TOTAL_COST, &disabled_alone);
-	gather = least_cost(partial, all_rows ? TOTAL_COST : STARTUP_COST,
-						&disabled);
-	if (disabled != disabled_alone)
-		return disabled < disabled_alone;
-	if (!enable_sort)
-		return true;			/* the workers' path may need none */
+	foreach(lc, rels)
+	{
+		Cost		cost;
+		double		rows;
+		RelOptInfo *rel = lfirst(lc);
+		Path	   *path = cheapest_fetched(root, rel, rel->pathlist, &cost, &rows);
 
-	gather += setup_cost_without_charge();
-	if (gather > alone && topmost)
-		alone += upper_bound_above(root, rel->rows, rel->reltarget->width);
-	else if (gather > alone)
-		alone += sort_or_group_bound(rel->rows, rel->reltarget->width, 0);
-	return gather <= alone;
+		if (path == NULL)
+			return true;
+		alone += cost;
+		all_rows += rows;
+		bytes += rows * (path->pathtarget->width +
+						 MAXALIGN(SizeofHeapTupleHeader));
+	}
+	if (alone > setup_cost_without_charge())
+		return true;
+
+	/*
+	 * Not covered by cost_above(): a sort in temporary files or one that is
+	 * disabled; set-returning functions, which make more rows; window
+	 * functions, which cost_qual_eval() ignores.
+	 */
+	if (bytes > work_mem * 1024.0 || !enable_sort ||
+		root->parse->hasTargetSRFs || root->parse->hasWindowFuncs)
+		return true;
+	return alone + cost_above(root, all_rows) > setup_cost_without_charge();
 }
 
 /*
@@ -538,40 +521,6 @@ setop_parts(PlannerInfo *root, RelOptInfo *final)
 	return parts;
 }
 
-/*
- * The same for the set operation with these parts, by the sums over them.
- * root is one of the query levels.
- */
-static bool
-setop_gather_may_win(PlannerInfo *root, List *parts)
-{
-	Cost		alone = 0;
-	double		rows = 0;
-	int			width = 0;
-	ListCell   *lc;
-
-	foreach(lc, parts)
-	{
-		RelOptInfo *part = lfirst(lc);
-		int			disabled;
-
-		alone += least_cost(part->pathlist, TOTAL_COST, &disabled);
-		if (disabled > 0)
-			alone = get_float8_infinity();
-		if (part->pathlist != NIL)
-		{
-			Path	   *path = linitial(part->pathlist);
-
-			rows += path->rows;
-			width = Max(width, path->pathtarget->width);
-		}
-	}
-	if (!enable_sort)
-		return true;
-	return setup_cost_without_charge() <= alone +
-		3 * sort_or_group_bound(rows, width, list_length(root->processed_tlist));
-}
-
 /* ----------
  * Charging
  * ----------
@@ -584,21 +533,114 @@ setop_gather_may_win(PlannerInfo *root, List *parts)
 static FlushCost
 flush_cost(List *relids, List *indexes)
 {
-	FlushCost	result = {0};
+	FlushCharges *charges = current->charges;
+	FlushCost	none = {0};
 
 	if (relids == NIL)
-		return result;
-	if (current->stats == NULL)
+		return none;
+	if (charges->stats == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(current->context);
 
-		current->stats = tp_stats_for_query(current->query);
+		charges->stats = tp_stats_for_price(charges->user_code);
 		MemoryContextSwitchTo(old);
 	}
-	result = tp_flush_cost_of_tables(current->stats, relids, indexes);
-	if (current->charging == CHARGE_CLEAN)
-		result.charge = result.search;
-	return result;
+	return tp_flush_cost_of_tables(charges->stats, relids, indexes);
+}
+
+/*
+ * What workers save above the topmost relation of root, of which one process would run
+ * path and fetch this number of rows: grouping, making distinct or sorting, less passing
+ * on what is left of the rows.
+ */
+static Cost
+saving_above(PlannerInfo *root, Path *path, double rows, int workers)
+{
+	Query	   *parse = root->parse;
+	List	   *clauses = parse->hasAggs || parse->groupClause != NIL ?
+		parse->groupClause : parse->distinctClause;
+	double		divisor = tp_parallel_divisor(workers);
+	AggClauseCosts aggs = {0};
+	Cost		saved = 0;
+
+	if ((parse->hasAggs || clauses != NIL) && parse->groupingSets == NIL &&
+		!root->hasNonPartialAggs)
+	{
+		if (parse->hasAggs)
+			get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &aggs);
+		saved = (1 - 1 / divisor) * rows *
+			(aggs.transCost.per_tuple + cpu_operator_cost * list_length(clauses));
+		rows = clauses == NIL ? divisor : divisor *
+			estimate_num_groups(root,
+								get_sortgrouplist_exprs(clauses,
+														root->processed_tlist),
+								rows / divisor, NULL, NULL);
+	}
+	else if (!pathkeys_contained_in(root->query_pathkeys, path->pathkeys))
+	{
+		int			width = path->pathtarget->width;
+
+		saved = sort_cost(rows, width, root->limit_tuples) -
+			sort_cost(rows / divisor, width, root->limit_tuples);
+		if (root->limit_tuples > 0)
+			rows = Min(rows, root->limit_tuples * divisor);
+	}
+	return saved - parallel_tuple_cost * rows;
+}
+
+/*
+ * Note what workers save in rels of query level root, as described at plan_saving.c:
+ * in one relation, in the parts of a set operation (relations is NULL), or in those
+ * that are joined, of which one row is left.  They read tables relids, whose flush
+ * costs flush, and these indexes.  relids is NIL if no Gather can win.
+ */
+static void
+note_saving(PlannerInfo *root, List *rels, Relids relations, List *relids,
+			List *indexes, FlushCost flush)
+{
+	MemoryContext old = MemoryContextSwitchTo(current->context);
+	GatherSaving *note = palloc0(sizeof(GatherSaving));
+	Cost		above = 0;
+	ListCell   *lc;
+
+	note->root = root;
+	note->rels = relations;
+	note->whole = relations == NULL ||
+		bms_equal(relations, query_level_relids(root));
+	foreach(lc, rels)
+	{
+		RelOptInfo *rel = lfirst(lc);
+		Cost		alone;
+		Cost		partial;
+		double		rows;
+		double		rows_of_one;
+		Path	   *one = cheapest_fetched(root, rel, rel->pathlist, &alone, &rows);
+		Path	   *several = cheapest_fetched(root, rel, rel->partial_pathlist,
+											   &partial, &rows_of_one);
+
+		if (relids == NIL || one == NULL || several == NULL)
+		{
+			relids = NIL;
+			break;
+		}
+		note->serial += alone;
+		note->scan += alone - partial;
+		if (relations == NULL || !note->whole)
+			above -= list_length(rels) > 1 && relations != NULL ? 0 :
+				parallel_tuple_cost * rows;
+		else
+			above += saving_above(root, one, rows, several->parallel_workers);
+	}
+	if (relids != NIL)
+	{
+		note->saving.saving = note->scan + above -
+			setup_cost_without_charge() - flush.search;
+		note->saving.charge = flush.charge - flush.search;
+		note->saving.relids = list_copy(relids);
+		note->saving.indexes = list_copy(indexes);
+	}
+	current->charges->savings = lappend(current->charges->savings, note);
+	MemoryContextSwitchTo(old);
 }
 
 /*
@@ -609,19 +651,24 @@ flush_cost(List *relids, List *indexes)
 void
 tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
 {
+	List	   *rels = list_make1(rel);
+	List	   *relids = NIL;
+	List	   *indexes = NIL;
 	FlushCost	flush = {0};
-	Cost		processors = 0;
 
-	if (rel->partial_pathlist != NIL && gather_may_win(root, rel))
+	if (rel->partial_pathlist != NIL)
 	{
 		Path	   *path = linitial(rel->partial_pathlist);
-		List	   *relids = tables_of_rel(root, rel, NIL);
 
-		flush = flush_cost(relids, indexes_of_path(path, NIL));
-		if (relids != NIL)
-			processors = tp_cost_of_few_processors(path);
+		if (gather_may_win(root, rels))
+		{
+			relids = tables_of_rel(root, rel, NIL);
+			indexes = indexes_of_path(path, NIL);
+			flush = flush_cost(relids, indexes);
+		}
+		note_saving(root, rels, rel->relids, relids, indexes, flush);
 	}
-	set_charge(flush, processors);
+	set_charge(flush);
 }
 
 /*
@@ -636,27 +683,30 @@ tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final)
 {
 	PlannerInfo *parent = root->parent_root;
 	FlushCost	flush = {0};
-	Cost		processors = 0;
+	List	   *relids = NIL;
 	List	   *parts;
+	bool		possible;
+	ListCell   *lc;
 
 	if (parent == NULL || parent->parse->setOperations == NULL)
 		return;
+	possible = castNode(SetOperationStmt,
+						parent->parse->setOperations)->op == SETOP_UNION;
 	parts = setop_parts(root, final);
-	if (setop_gather_may_win(root, parts))
+	foreach(lc, parts)
+		possible &= ((RelOptInfo *) lfirst(lc))->partial_pathlist != NIL;
+	if (!possible)
 	{
-		List	   *relids = tables_of_level(root, tables_of_level(parent, NIL));
-		ListCell   *lc;
-
-		flush = flush_cost(relids, NIL);
-		foreach(lc, parts)
-		{
-			RelOptInfo *part = lfirst(lc);
-
-			if (relids != NIL && part->partial_pathlist != NIL)
-				processors += tp_cost_of_few_processors(linitial(part->partial_pathlist));
-		}
+		note_saving(parent, parts, NULL, NIL, NIL, flush);
+		return;
 	}
-	set_charge(flush, processors);
+	if (gather_may_win(root, parts))
+	{
+		relids = tables_of_level(root, tables_of_level(parent, NIL));
+		flush = flush_cost(relids, NIL);
+	}
+	note_saving(parent, parts, NULL, relids, NIL, flush);
+	set_charge(flush);
 }
 
 /* Would make_rel_from_joinlist() of allpaths.c call geqo()? */
@@ -686,8 +736,8 @@ tp_next_join_search(join_search_hook_type next, PlannerInfo *root,
  * The same with charges: as standard_join_search() of allpaths.c, but the
  * Gather paths of each join relation are charged with the flush of that
  * relation.  Another module's join search and the genetic one cannot be
- * charged relation by relation, and are charged with the flush of the whole
- * query level.
+ * charged relation by relation, and are charged with the flush of all relations
+ * that workers may read.
  */
 RelOptInfo *
 tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
@@ -695,6 +745,7 @@ tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 {
 	RelOptInfo *rel = NULL;
 	bool		parallel = false;
+	List	   *relids = NIL;
 	ListCell   *lc;
 
 	foreach(lc, initial_rels)
@@ -702,8 +753,24 @@ tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 
 	if (next != NULL || genetic_join_search(levels_needed) || !parallel)
 	{
-		set_charge(flush_cost(parallel ? tables_of_level(root, NIL) : NIL,
-							  NIL), 0);
+		FlushCost	flush;
+		List	   *partial = NIL;
+		Relids		relations = NULL;
+
+		foreach(lc, initial_rels)
+		{
+			rel = lfirst(lc);
+			if (!parallel || !rel->consider_parallel)
+				continue;
+			relids = tables_of_rel(root, rel, relids);
+			relations = bms_add_members(relations, rel->relids);
+			if (rel->partial_pathlist != NIL)
+				partial = lappend(partial, rel);
+		}
+		flush = flush_cost(relids, NIL);
+		set_charge(flush);
+		if (parallel)
+			note_saving(root, partial, relations, relids, NIL, flush);
 		rel = tp_next_join_search(next, root, levels_needed, initial_rels);
 	}
 	else

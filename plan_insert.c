@@ -24,17 +24,12 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
-#include "access/transam.h"
-#include "catalog/pg_aggregate.h"
 #include "catalog/pg_proc.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "parser/parsetree.h"
-#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/syscache.h"
 
 #include "plan.h"
 
@@ -46,6 +41,7 @@ static const char *const refusals[] = {
 	[INSERT_UNSAFE_QUERY] = "query is not parallel safe",
 	[INSERT_VOLATILE_QUERY] = "query calls a volatile function",
 	[INSERT_SHARES_CTE] = "WITH is also used while rows are inserted",
+	[INSERT_KEEPS_TOO_MUCH] = "its rows may exceed temp_file_limit",
 };
 
 /*
@@ -66,119 +62,6 @@ tp_is_insert_select(Query *query)
 		rt_fetch(source->rtindex, query->rtable)->rtekind == RTE_SUBQUERY;
 }
 
-/*
- * Volatile functions
- *
- * Such a function sees the rows inserted so far, if it runs SQL, or their table's
- * size, or the counters of statistics; if the SELECT is run ahead, there are none.
- * Looked at are the functions in the query, the default arguments that the planner
- * adds, the functions of aggregates, and the constraints of domains.
- */
-
-static bool calls_volatile_function(Node *node, void *context);
-
-/*
- * Volatile functions of core, by any arguments, that are known to look neither at
- * tables nor at what the transaction has done.
- */
-static const char *const harmless[] = {
-	"array_sample", "array_shuffle", "clock_timestamp", "current_query",
-	"gen_random_uuid", "pg_sleep", "random", "random_normal", "setseed", "timeofday",
-	"uuidv4", "uuidv7"
-};
-
-/* Is function, if there is one, volatile, and not one of those? */
-static bool
-is_volatile_function(Oid function, void *context)
-{
-	const char *name;
-
-	if (!OidIsValid(function) || func_volatile(function) != PROVOLATILE_VOLATILE)
-		return false;
-	if (function >= FirstNormalObjectId)
-		return true;
-	name = get_func_name(function);
-	for (int i = 0; name != NULL && i < lengthof(harmless); i++)
-	{
-		if (strcmp(name, harmless[i]) == 0)
-			return false;
-	}
-	return true;
-}
-
-/* Is one of the functions that user's aggregate calls? */
-static bool
-aggregate_is_volatile(Oid aggregate)
-{
-	HeapTuple	tuple;
-	Form_pg_aggregate form;
-	bool		result;
-
-	if (aggregate < FirstNormalObjectId)
-		return false;
-	tuple = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(aggregate));
-	if (!HeapTupleIsValid(tuple))
-		return false;			/* a window function */
-	form = (Form_pg_aggregate) GETSTRUCT(tuple);
-	result = is_volatile_function(form->aggtransfn, NULL) ||
-		is_volatile_function(form->aggfinalfn, NULL) ||
-		is_volatile_function(form->aggcombinefn, NULL) ||
-		is_volatile_function(form->aggserialfn, NULL) ||
-		is_volatile_function(form->aggdeserialfn, NULL) ||
-		is_volatile_function(form->aggmtransfn, NULL) ||
-		is_volatile_function(form->aggminvtransfn, NULL) ||
-		is_volatile_function(form->aggmfinalfn, NULL);
-	ReleaseSysCache(tuple);
-	return result;
-}
-
-/* Do the default values call one, if the planner has to add any to call? */
-static bool
-defaults_are_volatile(FuncExpr *call)
-{
-	HeapTuple	tuple;
-	Datum		defaults;
-	bool		isnull;
-	bool		result;
-
-	if (call->funcid < FirstNormalObjectId ||
-		list_length(call->args) >= get_func_nargs(call->funcid))
-		return false;
-	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(call->funcid));
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	defaults = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_proargdefaults,
-							   &isnull);
-	result = !isnull &&
-		calls_volatile_function(stringToNode(TextDatumGetCString(defaults)),
-								NULL);
-	ReleaseSysCache(tuple);
-	return result;
-}
-
-/* Does node, a query or an expression, or a List of such, call one? */
-static bool
-calls_volatile_function(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	if (check_functions_in_node(node, is_volatile_function, context))
-		return true;
-	if (IsA(node, Aggref) && aggregate_is_volatile(((Aggref *) node)->aggfnoid))
-		return true;
-	if (IsA(node, WindowFunc) &&
-		aggregate_is_volatile(((WindowFunc *) node)->winfnoid))
-		return true;
-	if (IsA(node, FuncExpr) && defaults_are_volatile((FuncExpr *) node))
-		return true;
-	if (tp_walk_domains(node, calls_volatile_function, context))
-		return true;
-	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, calls_volatile_function,
-								 context, 0);
-	return expression_tree_walker(node, calls_volatile_function, context);
-}
-
 /* ----------
  * The statement
  * ----------
@@ -195,17 +78,17 @@ has_sublink(Node *node, void *context)
 	return expression_tree_walker(node, has_sublink, context);
 }
 
-/* Does node, a query or a part of it, check a domain that is not parallel safe? */
+/* Does node, a query or a part of it, make values of a domain with constraints? */
 static bool
-checks_unsafe_domain(Node *node, void *context)
+checks_domain(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	if (tp_checks_unsafe_domain(node))
+	if (tp_checks_domain(node))
 		return true;
 	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, checks_unsafe_domain, context, 0);
-	return expression_tree_walker(node, checks_unsafe_domain, context);
+		return query_tree_walker((Query *) node, checks_domain, context, 0);
+	return expression_tree_walker(node, checks_domain, context);
 }
 
 /* tp_insert_refusal() in a memory context of its own. */
@@ -225,9 +108,9 @@ query_refusal(Query *query, char *hazard)
 	*hazard = max_parallel_hazard(query);
 	if (*hazard == PROPARALLEL_UNSAFE)
 		return INSERT_UNSAFE_QUERY;
-	if (calls_volatile_function((Node *) query, NULL))
+	if (tp_calls_volatile_function((Node *) query))
 		return INSERT_VOLATILE_QUERY;
-	return checks_unsafe_domain((Node *) query, NULL) ?
+	return checks_domain((Node *) query, NULL) ?
 		INSERT_UNSAFE_QUERY : INSERT_MAY_BE_PARALLEL;
 }
 
@@ -300,6 +183,10 @@ tp_allow_parallel_insert(PlannerGlobal *glob, Query *parse)
 	if (!tp_planning_insert() || glob->parallelModeOK ||
 		parse->commandType != CMD_INSERT)
 		return;
+
+	/* what standard_planner() sets for an INSERT, up to now */
+	Assert(glob->maxParallelHazard == PROPARALLEL_UNSAFE);
+	Assert(!glob->parallelModeNeeded);
 	glob->maxParallelHazard = planning->hazard;
 	glob->parallelModeOK = true;
 }

@@ -50,7 +50,8 @@ static void make_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
 
 /*
  * The children of an append relation that have not been proved empty, as in
- * set_append_rel_pathlist() of allpaths.c.
+ * set_append_rel_pathlist() of allpaths.c.  Raises an error if the stack is too
+ * deep, so that recursive callers need not check.
  */
 static List *
 live_children(PlannerInfo *root, Index rti)
@@ -58,6 +59,7 @@ live_children(PlannerInfo *root, Index rti)
 	List	   *children = NIL;
 	ListCell   *lc;
 
+	check_stack_depth();
 	foreach(lc, root->append_rel_list)
 	{
 		AppendRelInfo *appinfo = lfirst(lc);

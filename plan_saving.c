@@ -4,21 +4,28 @@
  *	  Savings: what workers would save in a statement if its tables were
  *	  clean.
  *
- * If the charge for a flush may have decided against workers, the statement is
- * planned a second time as if its tables were clean.  The difference between
- * the costs of the two plans is the saving.  It is divided into shares, each
- * of which workers save if the tables of that share are clean.  It is stored
- * in the plan that is run, and added to the tables' accounts
- * (localbuf_account.c) each time that plan has run to its end.  So a plan that
- * is only explained changes no account, and a cached plan does so at each
- * execution.
+ * When the planner charges the Gathers over a relation, it has the paths of it
+ * for one process and for several.  The difference between their costs is noted
+ * as the saving (tp_note_saving()).  It goes two ways:
+ *
+ *	- into the flush node, if a Gather over the relation is in the finished
+ *	  plan; so the second look (exec_second_look.c) can compare it with what the
+ *	  flush costs then;
+ *	- otherwise it is lost because of the flush.  Then it is stored in the plan,
+ *	  and added to the tables' accounts (localbuf_account.c) each time that plan
+ *	  has run to its end.  So a plan that is only explained changes no account,
+ *	  and a cached plan does so at each execution.
+ *
+ * The invariant: all that is lost in a statement is stored, and no more than the
+ * statement costs.  So a flush is never later than the accounts promise, and what
+ * is stored too much, as estimates are, is a part of what has been paid.
  *
  * A PlannedStmt has no field for other modules' data before version 19.  So
- * the saving is stored in invalItems, which are copied with a plan and not
+ * lost savings are stored in invalItems, which are copied with a plan and not
  * sent to workers.  The cacheIds of these items are negative, and no
  * invalidation matches them.  Besides, each table has an item that does match:
  * it depends on the pg_proc row whose OID is the table's.  Such a row need not
- * exist.  tp_credit_saving() invalidates these items, so that a cached plan is
+ * exist.  tp_credit_savings() invalidates these items, so that a cached plan is
  * made again as soon as its flush is charged less than workers would save.
  *
  *-------------------------------------------------------------------------
@@ -28,23 +35,245 @@
 #include <math.h>
 
 #include "nodes/nodeFuncs.h"
-#include "parser/parsetree.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/planner.h"
 #include "utils/inval.h"
-#include "utils/memutils.h"
-#include "utils/spccache.h"
 #include "utils/syscache.h"
 
 #include "plan.h"
 
-/*
- * cacheIds of the items for one share of a FlushSaving.  SAVING_LOW is the
- * last item of each.
+/* ----------
+ * What the planner finds
+ * ----------
  */
-#define SAVING_HIGH		(-1001) /* halves of the saving */
-#define SAVING_LOW		(-1002)
-#define SAVING_TABLE	(-1003)
-#define SAVING_INDEX	(-1004)
-#define SAVING_PAID		(-1005)
+
+/* What workers save in the scan of table relid alone, 0 if that is not known. */
+static Cost
+scan_saving(List *notes, Oid relid)
+{
+	Cost		saving = 0;
+	ListCell   *lc;
+
+	foreach(lc, notes)
+	{
+		GatherSaving *note = lfirst(lc);
+
+		if (list_length(note->saving.relids) == 1 &&
+			linitial_oid(note->saving.relids) == relid)
+			saving = Max(saving, note->scan);
+	}
+	return saving;
+}
+
+/*
+ * Divide saving among its tables in proportion to what workers save in the scan of
+ * each.  A table that workers read, but that adds little to what they save, gets
+ * little.  Otherwise, a statement over a small table and a large one might add its
+ * saving to the account of the large one, although all that workers save is with the
+ * small one, and that would be flushed too late.
+ */
+static void
+divide_saving(FlushSaving *saving, List *notes)
+{
+	Cost		sum = 0;
+	ListCell   *lc;
+
+	saving->parts = palloc(sizeof(Cost) * list_length(saving->relids));
+	foreach(lc, saving->relids)
+	{
+		Cost		part = Max(scan_saving(notes, lfirst_oid(lc)), 1);
+
+		saving->parts[foreach_current_index(lc)] = part;
+		sum += part;
+	}
+	foreach(lc, saving->relids)
+		saving->parts[foreach_current_index(lc)] *= saving->saving / sum;
+}
+
+/*
+ * The saving of the Gather of a finished plan whose workers read tables relids, with
+ * these indexes: that of the relation with these tables or, if none was noted, with
+ * more, or of the scans of these; but no less than the charge with which the Gather was
+ * chosen.  Allocates in the current memory context.
+ */
+FlushSaving
+tp_saving_of_gather(List *notes, List *relids, List *indexes, Cost charge)
+{
+	FlushSaving saving = {0};
+	GatherSaving *best = NULL;
+	ListCell   *lc;
+
+	foreach(lc, notes)
+	{
+		GatherSaving *note = lfirst(lc);
+		int			more = list_length(note->saving.relids) - list_length(relids);
+		int			least = best == NULL ? INT_MAX :
+			list_length(best->saving.relids) - list_length(relids);
+
+		if (list_difference_oid(relids, note->saving.relids) == NIL &&
+			(more < least ||
+			 (more == least && note->saving.saving > best->saving.saving)))
+			best = note;
+	}
+	saving.relids = relids;
+	saving.indexes = indexes;
+	if (best != NULL)
+		saving.saving = best->saving.saving;
+	else
+	{
+		foreach(lc, relids)
+			saving.saving += scan_saving(notes, lfirst_oid(lc));
+	}
+	saving.saving = Max(saving.saving, charge);
+	divide_saving(&saving, notes);
+	return saving;
+}
+
+/* Does path, of the last relation of a query level, gather the rows of its joins? */
+static bool
+is_gathered(Path *path)
+{
+	for (;;)
+	{
+		switch (nodeTag(path))
+		{
+			case T_GatherPath:
+			case T_GatherMergePath:
+				return true;
+
+				/* these have the same first members */
+			case T_ProjectionPath:
+			case T_ProjectSetPath:
+			case T_SortPath:
+			case T_IncrementalSortPath:
+			case T_GroupPath:
+			case T_UpperUniquePath:
+			case T_AggPath:
+			case T_GroupingSetsPath:
+			case T_WindowAggPath:
+			case T_LimitPath:
+				path = ((ProjectionPath *) path)->subpath;
+				break;
+			default:
+				return false;
+		}
+	}
+}
+
+/* Is note, of a Gather that was not chosen, lost because of the flush? */
+static bool
+is_lost(GatherSaving *note, Path *chosen)
+{
+	return note->saving.saving > 0 && note->saving.charge > 0 &&
+		note->serial <= 1.01 * chosen->total_cost;	/* paths cost the same */
+}
+
+static Cost
+sum_of_savings(List *notes)
+{
+	Cost		sum = 0;
+	ListCell   *lc;
+
+	foreach(lc, notes)
+		sum += ((GatherSaving *) lfirst(lc))->saving.saving;
+	return sum;
+}
+
+/*
+ * Returns those of notes that are lost in query level root and in its subqueries in
+ * FROM: the Gather over the whole level, or those in its subqueries, or if workers
+ * cannot run the whole, one over a join or those over its base relations, whichever
+ * is more.  flushed are the tables that
+ * the finished plan flushes.
+ */
+static List *
+lost_in_level(PlannerInfo *root, List *notes, List *flushed)
+{
+	RelOptInfo *final = fetch_upper_rel(root, UPPERREL_FINAL, NULL);
+	Path	   *chosen;
+	GatherSaving *whole = NULL;
+	GatherSaving *join = NULL;
+	List	   *lost = NIL;
+	ListCell   *lc;
+
+	if (final->cheapest_total_path == NULL)
+		return NIL;
+	chosen = get_cheapest_fractional_path(final, root->tuple_fraction);
+
+	for (int rti = 1; rti < root->simple_rel_array_size; rti++)
+	{
+		RelOptInfo *rel = root->simple_rel_array[rti];
+
+		if (rel != NULL && rel->subroot != NULL)
+			lost = list_concat(lost, lost_in_level(rel->subroot, notes, flushed));
+	}
+	foreach(lc, notes)
+	{
+		GatherSaving *note = lfirst(lc);
+
+		if (note->root == root && note->whole)
+			whole = note;
+	}
+	if (whole != NULL)
+	{
+		if (is_gathered(chosen))
+			return NIL;
+		return is_lost(whole, chosen) &&
+			whole->saving.saving > sum_of_savings(lost) ? list_make1(whole) : lost;
+	}
+	foreach(lc, notes)
+	{
+		GatherSaving *note = lfirst(lc);
+
+		if (note->root != root || !is_lost(note, chosen) ||
+			list_difference_oid(note->saving.relids, flushed) == NIL)
+			continue;
+		if (bms_membership(note->rels) == BMS_SINGLETON)
+			lost = lappend(lost, note);
+		else if (join == NULL || note->saving.saving > join->saving.saving)
+			join = note;
+	}
+	return join != NULL && join->saving.saving > sum_of_savings(lost) ?
+		list_make1(join) : lost;
+}
+
+/* Is root a subquery in FROM of its parent? */
+static bool
+is_in_from(PlannerInfo *root)
+{
+	PlannerInfo *parent = root->parent_root;
+
+	for (int rti = 1; parent != NULL && rti < parent->simple_rel_array_size; rti++)
+	{
+		RelOptInfo *rel = parent->simple_rel_array[rti];
+
+		if (rel != NULL && rel->subroot == root)
+			return true;
+	}
+	return false;
+}
+
+/* The outermost query level that reads the rows of root through FROM clauses. */
+static PlannerInfo *
+outermost_level(PlannerInfo *root)
+{
+	while (is_in_from(root))
+		root = root->parent_root;
+	return root;
+}
+
+/* ----------
+ * Storing it in the plan
+ * ----------
+ */
+
+/* cacheIds of the items for a FlushSaving, of which LOST_SAVING is the last */
+#define LOST_TABLE		(-1001)
+#define LOST_PART		(-1002) /* of the saving, for the table before */
+#define LOST_INDEX		(-1003)
+#define LOST_CHARGE		(-1004)
+#define LOST_SAVING		(-1005)
 
 static List *
 add_item(List *items, int cacheid, uint32 value)
@@ -63,488 +292,130 @@ replan_hash(Oid relid)
 	return GetSysCacheHashValue1(PROCOID, ObjectIdGetDatum(relid));
 }
 
-/*
- * Append saving, which has shares, to the invalItems of stmt.  Allocates in
- * the current memory context.
- */
+static List *
+add_cost(List *items, int cacheid, Cost cost)
+{
+	float4		value = (float4) cost;
+	uint32		bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return add_item(items, cacheid, bits);
+}
+
+static Cost
+item_cost(PlanInvalItem *item)
+{
+	float4		value;
+
+	memcpy(&value, &item->hashValue, sizeof(value));
+	return value;
+}
+
+/* Append saving to the invalItems of stmt. */
 static void
 attach_saving(PlannedStmt *stmt, const FlushSaving *saving)
 {
 	List	   *items = stmt->invalItems;
-	ListCell   *share_lc;
 	ListCell   *lc;
 
 	foreach(lc, saving->relids)
-		items = add_item(items, PROCOID, replan_hash(lfirst_oid(lc)));
-	foreach(share_lc, saving->shares)
 	{
-		FlushSaving *share = lfirst(share_lc);
-		uint64		bits;
-
-		memcpy(&bits, &share->saving, sizeof(bits));
-		foreach(lc, share->relids)
-			items = add_item(items, SAVING_TABLE, lfirst_oid(lc));
-		foreach(lc, share->indexes)
-			items = add_item(items, SAVING_INDEX, lfirst_oid(lc));
-		if (share->paid)
-			items = add_item(items, SAVING_PAID, 0);
-		items = add_item(items, SAVING_HIGH, (uint32) (bits >> 32));
-		items = add_item(items, SAVING_LOW, (uint32) bits);
+		items = add_item(items, PROCOID, replan_hash(lfirst_oid(lc)));
+		items = add_item(items, LOST_TABLE, lfirst_oid(lc));
+		items = add_cost(items, LOST_PART,
+						 saving->parts[foreach_current_index(lc)]);
 	}
-	stmt->invalItems = items;
-}
-
-/* Add share to saving: its cost, tables and indexes. */
-static void
-add_share(FlushSaving *saving, FlushSaving *share)
-{
-	saving->saving += share->saving;
-	saving->relids = list_concat_unique_oid(saving->relids, share->relids);
-	saving->indexes = list_concat_unique_oid(saving->indexes, share->indexes);
-	saving->shares = lappend(saving->shares, share);
+	foreach(lc, saving->indexes)
+		items = add_item(items, LOST_INDEX, lfirst_oid(lc));
+	items = add_cost(items, LOST_CHARGE, saving->charge);
+	stmt->invalItems = add_cost(items, LOST_SAVING, saving->saving);
 }
 
 /*
- * Does stmt have a saving?  Looks at its last item only.
+ * Store in stmt, a finished plan that flushes tables flushed, what is lost because it
+ * does not flush others.  notes are of the planner call that has made it.  Allocates in
+ * the current memory context.
  */
-bool
-tp_has_saving(PlannedStmt *stmt)
+void
+tp_attach_savings(PlannedStmt *stmt, List *flushed, List *notes)
 {
-	return stmt->invalItems != NIL &&
-		((PlanInvalItem *) llast(stmt->invalItems))->cacheId == SAVING_LOW;
-}
-
-/*
- * Returns whether stmt has a saving.  If so, sets *saving to it, with lists
- * and shares in the current memory context; otherwise leaves it alone.
- */
-bool
-tp_saving_of(PlannedStmt *stmt, FlushSaving *saving)
-{
-	FlushSaving *share = NULL;
-	uint64		bits = 0;
+	List	   *levels = NIL;
+	List	   *lost = NIL;
+	PlanFacts	facts;
 	ListCell   *lc;
 
-	if (!tp_has_saving(stmt))
-		return false;
+	foreach(lc, notes)
+		levels = list_append_unique_ptr(levels,
+										outermost_level(((GatherSaving *) lfirst(lc))->root));
+	foreach(lc, levels)
+		lost = list_concat(lost, lost_in_level(lfirst(lc), notes, flushed));
+	if (lost == NIL)
+		return;
 
-	memset(saving, 0, sizeof(FlushSaving));
+	/* would plan_flush_node.c allow workers? */
+	facts = tp_statement_facts(stmt);
+	if (facts.unknown || facts.checks_domain)
+		return;
+	foreach(lc, lost)
+	{
+		FlushSaving *saving = &((GatherSaving *) lfirst(lc))->saving;
+
+		divide_saving(saving, notes);
+		attach_saving(stmt, saving);
+	}
+}
+
+/* Does stmt have lost savings?  Looks at its last item only. */
+bool
+tp_has_savings(PlannedStmt *stmt)
+{
+	return stmt->invalItems != NIL &&
+		((PlanInvalItem *) llast(stmt->invalItems))->cacheId == LOST_SAVING;
+}
+
+/* The lost savings of stmt, a List of FlushSaving in the current memory context. */
+List *
+tp_savings_of(PlannedStmt *stmt)
+{
+	List	   *savings = NIL;
+	FlushSaving *saving = palloc0(sizeof(FlushSaving));
+	ListCell   *lc;
+
 	foreach(lc, stmt->invalItems)
 	{
 		PlanInvalItem *item = lfirst(lc);
+		int			n = list_length(saving->relids);
 
-		if (share == NULL)
-			share = palloc0(sizeof(FlushSaving));
 		switch (item->cacheId)
 		{
-			case SAVING_TABLE:
-				share->relids = lappend_oid(share->relids, item->hashValue);
+			case LOST_TABLE:
+				saving->relids = lappend_oid(saving->relids, item->hashValue);
+				saving->parts = n == 0 ? palloc(sizeof(Cost)) :
+					repalloc(saving->parts, (n + 1) * sizeof(Cost));
 				break;
-			case SAVING_INDEX:
-				share->indexes = lappend_oid(share->indexes, item->hashValue);
+			case LOST_PART:
+				saving->parts[n - 1] = item_cost(item);
 				break;
-			case SAVING_PAID:
-				share->paid = true;
+			case LOST_INDEX:
+				saving->indexes = lappend_oid(saving->indexes, item->hashValue);
 				break;
-			case SAVING_HIGH:
-				bits = (uint64) item->hashValue << 32;
+			case LOST_CHARGE:
+				saving->charge = item_cost(item);
 				break;
-			case SAVING_LOW:
-				bits |= item->hashValue;
-				memcpy(&share->saving, &bits, sizeof(bits));
-				add_share(saving, share);
-				share = NULL;
+			case LOST_SAVING:
+				saving->saving = item_cost(item);
+				savings = lappend(savings, saving);
+				saving = palloc0(sizeof(FlushSaving));
 				break;
 		}
 	}
-	return true;
+	return savings;
 }
 
-/* What is needed to analyze the costs of the nodes below a Gather. */
-typedef struct GatherCosts
-{
-	PlannedStmt *stmt;
-	double		divisor;		/* by which CPU costs have been divided */
-	bool		has_flush;		/* is there a flush node? */
-	FlushPlan	flush;			/* of that, if so */
-} GatherCosts;
-
-static GatherCosts
-gather_costs(Plan *gather, PlannedStmt *stmt)
-{
-	CustomScan *flush = tp_find_flush_node(gather->lefttree);
-	GatherCosts result = {0};
-
-	result.stmt = stmt;
-	result.divisor = tp_parallel_divisor(IsA(gather, Gather) ?
-										 ((Gather *) gather)->num_workers :
-										 ((GatherMerge *) gather)->num_workers);
-	result.has_flush = flush != NULL;
-	if (flush != NULL)
-		result.flush = tp_flush_plan(flush);
-	return result;
-}
-
-/*
- * Number of pages of rel when the plan was made, if its flush node has it;
- * otherwise the current number.
+/* ----------
+ * Adding it to accounts
+ * ----------
  */
-static double
-planned_pages(const GatherCosts *costs, Relation rel)
-{
-	ListCell   *relid_lc;
-	ListCell   *lc;
-
-	if (costs->has_flush)
-	{
-		forboth(relid_lc, costs->flush.relids, lc, costs->flush.pages)
-		{
-			if (lfirst_oid(relid_lc) == RelationGetRelid(rel))
-				return lfirst_int(lc);
-		}
-	}
-	return RelationGetNumberOfBlocks(rel);
-}
-
-/*
- * Disk cost of plan, a SeqScan, as in cost_seqscan(); it does not depend on
- * the number of processes.
- */
-static Cost
-seqscan_disk_cost(const GatherCosts *costs, Plan *plan)
-{
-	RangeTblEntry *rte = rt_fetch(((Scan *) plan)->scanrelid,
-								  costs->stmt->rtable);
-	Relation	rel = tp_relation_open(rte->relid);
-	double		page_cost;
-	Cost		cost;
-
-	get_tablespace_page_costs(rel->rd_rel->reltablespace, NULL, &page_cost);
-	cost = page_cost * planned_pages(costs, rel);
-	RelationClose(rel);
-	return cost;
-}
-
-/*
- * The cost of plan itself, without that of its children: *whole is the part
- * that the planner does not divide among the processes, *divided the part that
- * it has divided.  Both are 0 for a flush node.
- */
-static void
-own_cost(const GatherCosts *costs, Plan *plan, Cost *whole, Cost *divided)
-{
-	List	   *children = tp_plan_children(plan);
-	ListCell   *lc;
-
-	*whole = 0;
-	*divided = 0;
-	if (!tp_is_flush_node(plan))	/* its own cost is the charge */
-	{
-		Cost		own = plan->total_cost;
-
-		foreach(lc, children)
-			own -= ((Plan *) lfirst(lc))->total_cost;
-		own = Max(own, 0);
-		*whole = tp_repeated_in_node(plan);
-		if (IsA(plan, SeqScan))
-			*whole += seqscan_disk_cost(costs, plan);
-		*whole = Min(*whole, own);
-		*divided = own - *whole;
-	}
-	list_free(children);
-}
-
-/*
- * The cost of plan, a partial plan, if one process runs all of it.  The
- * planner has divided the CPU cost of each node by divisor, so each node's own
- * cost is multiplied by it again, except what every process repeats
- * (plan_repeated.c) and the disk cost of a sequential scan.  The result is too
- * high for other nodes with disk costs, because the plan does not have these
- * separately.  Undoes what cost_seqscan() and initial_cost_hashjoin() of
- * costsize.c do.
- */
-static Cost
-cost_alone(const GatherCosts *costs, Plan *plan)
-{
-	List	   *children = tp_plan_children(plan);
-	Cost		whole;
-	Cost		divided;
-	Cost		result;
-	ListCell   *lc;
-
-	own_cost(costs, plan, &whole, &divided);
-	result = whole + divided * costs->divisor;
-	foreach(lc, children)
-	{
-		Plan	   *child = lfirst(lc);
-
-		result += tp_is_repeated(plan, child) ? child->total_cost :
-			cost_alone(costs, child);
-	}
-	list_free(children);
-	return result;
-}
-
-/*
- * The cost, in planner cost units, of what is below gather if the leader alone
- * runs it, without flush.  gather is a Gather or Gather Merge node of stmt.
- * Opens tables without a lock, and closes them.
- */
-Cost
-tp_gather_cost_alone(Plan *gather, PlannedStmt *stmt)
-{
-	GatherCosts costs = gather_costs(gather, stmt);
-
-	return cost_alone(&costs, gather->lefttree);
-}
-
-/*
- * Add to saving a share for plan, a partial plan, and one for each node below
- * it that the processes divide among them: what dividing that node saves, and
- * those tables in dirty that the plan tree from that node down reads.
- */
-static void
-add_shares(FlushSaving *saving, const GatherCosts *costs, Plan *plan,
-		   List *dirty)
-{
-	PlanContents contents = tp_plan_contents(plan, costs->stmt->rtable,
-											 costs->stmt->subplans);
-	FlushSaving *share = palloc0(sizeof(FlushSaving));
-	List	   *children = tp_plan_children(plan);
-	Cost		whole;
-	Cost		divided;
-	ListCell   *lc;
-
-	own_cost(costs, plan, &whole, &divided);
-	share->saving = divided * (costs->divisor - 1);
-	share->relids = list_difference_oid(contents.temp_tables,
-										list_difference_oid(contents.temp_tables,
-															dirty));
-	share->indexes = contents.indexes;
-	if (share->saving > 0 && share->relids != NIL)
-		add_share(saving, share);
-	foreach(lc, children)
-	{
-		if (!tp_is_repeated(plan, lfirst(lc)))
-			add_shares(saving, costs, lfirst(lc), dirty);
-	}
-	list_free(children);
-}
-
-/*
- * Divide saving into shares, one for each node of stmt that the processes
- * divide among them, so that the shares add up to it.  stmt is the plan with
- * workers.  What a node saves is lost if any table that it or a node below it
- * reads is dirty.  What a node below it saves is lost only if one of that
- * node's own tables is.  So a table that workers read, but that adds little to
- * what they save, gets little.  Otherwise, a statement over a small table and
- * a large one might add its saving to the account of the large one, although
- * all that workers save is with the small one, and that would be flushed too
- * late.
- *
- * If no node divides anything, the whole saving is the only share.  Allocates
- * in the current memory context.
- */
-void
-tp_divide_saving(FlushSaving *saving, PlannedStmt *stmt)
-{
-	FlushSaving parts = {0};
-	FlushSaving *rest;
-	ListCell   *lc;
-
-	foreach(lc, tp_statement_gathers(stmt))
-	{
-		Plan	   *gather = lfirst(lc);
-		GatherCosts costs = gather_costs(gather, stmt);
-
-		add_shares(&parts, &costs, gather->lefttree, saving->relids);
-	}
-	foreach(lc, parts.shares)
-	{
-		FlushSaving *share = lfirst(lc);
-
-		share->saving *= saving->saving / parts.saving;
-	}
-	saving->shares = parts.shares;
-	if (saving->shares != NIL)
-		return;
-	rest = palloc(sizeof(FlushSaving));
-	*rest = *saving;
-	saving->shares = list_make1(rest);
-}
-
-/*
- * Add to saving the temporary tables that the Gathers of stmt would flush
- * because they have dirty pages by the counts in stats, except those in
- * flushed, and the indexes that these Gathers scan.
- */
-static void
-flushed_by(PlannedStmt *stmt, List *flushed, LocalBufStats *stats,
-		   FlushSaving *saving)
-{
-	ListCell   *gather_lc;
-	ListCell   *lc;
-
-	foreach(gather_lc, tp_statement_gathers(stmt))
-	{
-		Plan	   *gather = lfirst(gather_lc);
-		PlanContents contents = tp_plan_contents(gather->lefttree, stmt->rtable,
-												 stmt->subplans);
-
-		foreach(lc, contents.temp_tables)
-		{
-			List	   *table = list_make1_oid(lfirst_oid(lc));
-
-			if (!list_member_oid(flushed, lfirst_oid(lc)) &&
-				tp_flush_cost_of_tables(stats, table,
-										contents.indexes).dirtied > 0)
-				saving->relids = list_concat_unique_oid(saving->relids, table);
-		}
-		saving->indexes = list_concat_unique_oid(saving->indexes,
-												 contents.indexes);
-	}
-}
-
-/*
- * The cost of stmt, which has just been planned, less what its Gathers were
- * charged for writing pages.  It includes the search of the pool.
- */
-static Cost
-cost_without_charges(PlannedStmt *stmt)
-{
-	Cost		cost = stmt->planTree->total_cost;
-	ListCell   *lc;
-
-	foreach(lc, tp_statement_gathers(stmt))
-	{
-		CustomScan *flush = tp_find_flush_node(((Plan *) lfirst(lc))->lefttree);
-
-		if (flush != NULL)
-		{
-			FlushCost	planned = tp_flush_plan(flush).planned;
-
-			cost -= planned.charge - tp_buffer_scan_cost * planned.allocated;
-		}
-	}
-	return cost;
-}
-
-/* Those of tables relids that still exist. */
-static List *
-existing_tables(List *relids)
-{
-	List	   *result = NIL;
-	ListCell   *lc;
-
-	foreach(lc, relids)
-	{
-		if (tp_is_session_temp_table(lfirst_oid(lc)))
-			result = lappend_oid(result, lfirst_oid(lc));
-	}
-	return result;
-}
-
-/*
- * Does saving, or one share, exceed what the flush of its tables is charged
- * now by more than margin?  The search of the pool is in neither.
- */
-static bool
-flush_pays(const FlushSaving *saving, Cost margin, LocalBufStats *stats)
-{
-	FlushCost	flush = tp_flush_cost_of_tables(stats,
-												existing_tables(saving->relids),
-												saving->indexes);
-
-	return flush.charge - flush.search + margin < saving->saving;
-}
-
-/*
- * The least difference in cost by which another plan is better than stmt.
- * add_path() of pathnode.c may choose by other criteria between paths that
- * differ by less than 1 percent.
- */
-static Cost
-margin_of(PlannedStmt *stmt)
-{
-	return 0.01 * stmt->planTree->total_cost;
-}
-
-/* Set paid in each share that is worth the flush of its own tables. */
-static void
-note_paid(FlushSaving *saving, LocalBufStats *stats)
-{
-	ListCell   *lc;
-
-	foreach(lc, saving->shares)
-	{
-		FlushSaving *share = lfirst(lc);
-
-		share->paid = flush_pays(share, 0, stats);
-	}
-}
-
-/* May workers run a part of stmt, by what tp_place_flush_nodes() looks at? */
-static bool
-may_have_workers(PlannedStmt *stmt)
-{
-	PlanContents contents;
-
-	if (!stmt->parallelModeNeeded)
-		return false;
-	contents = tp_statement_contents(stmt);
-	return !contents.unknown && !contents.unsafe_check;
-}
-
-/*
- * Plan the statement of stmt again, as if its tables were clean.  The Gathers
- * of stmt have been charged; flushed is a List of Oid, the tables that it
- * flushes itself; stats are the counts that its charges are based on.  parse
- * is a copy of the Query that has not been planned yet.  next is another
- * module's planner_hook, or NULL.
- *
- * Returns true if the plan for clean tables is better even if it is charged
- * with its own flush.  Then the Gather paths were charged too much: the charge
- * of a Gather path includes tables that only the leader reads in the finished
- * plan, and, in a genetic join search, those of the whole query level.
- * Otherwise, stores the saving, if there is one, in stmt, in the current
- * memory context.  Everything else that it allocates is freed.  Raises what
- * the planner raises.
- */
-bool
-tp_note_saving(PlannedStmt *stmt, List *flushed, LocalBufStats *stats,
-			   planner_hook_type next, PLANNER_HOOK_ARGS)
-{
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "plan for clean temporary tables",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
-	FlushSaving saving = {0};
-	bool		pays;
-	FlushCharges charges = {0};
-	PlannedStmt *clean;
-
-	charges.stats = stats;
-	clean = tp_planner_with_flush_cost(next, PLANNER_HOOK_PASS, CHARGE_CLEAN,
-									   &charges);
-	if (may_have_workers(clean))
-	{
-		saving.saving = cost_without_charges(stmt) - clean->planTree->total_cost;
-		flushed_by(clean, flushed, stats, &saving);
-	}
-	pays = flush_pays(&saving, margin_of(stmt), stats);
-	if (saving.saving <= 0)
-		saving.relids = NIL;
-	if (saving.relids != NIL)
-	{
-		tp_divide_saving(&saving, clean);
-		note_paid(&saving, stats);
-	}
-	MemoryContextSwitchTo(old);
-	if (saving.relids != NIL && !pays)
-		attach_saving(stmt, &saving);
-	MemoryContextDelete(context);
-	return pays;
-}
 
 /* Has scan node ps been started? */
 static bool
@@ -587,127 +458,147 @@ collect_scanned(PlanState *ps, List **relids)
 	return planstate_tree_walker(ps, collect_scanned, relids);
 }
 
+/* Those of tables relids that still exist. */
+static List *
+existing_tables(List *relids)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, relids)
+	{
+		if (tp_is_session_temp_table(lfirst_oid(lc)))
+			result = lappend_oid(result, lfirst_oid(lc));
+	}
+	return result;
+}
+
 /*
- * Remove from saving each share with a table that the plan of root, which has
- * run, has not started to scan.  Workers would have saved nothing there.
+ * Is the flush of the tables of saving worth it now, for a plan that is made again?
+ * If it was by that reckoning when the plan was made, only once it is charged no more
+ * than half, so that a plan is not made again at each execution.
+ */
+static bool
+flush_pays(const FlushSaving *saving, LocalBufStats *stats)
+{
+	FlushCost	flush = tp_flush_cost_of_tables(stats,
+												existing_tables(saving->relids),
+												saving->indexes);
+	Cost		charge = flush.charge - flush.search;
+
+	return charge < saving->saving &&
+		(saving->charge >= saving->saving || charge <= saving->charge / 2);
+}
+
+static int
+index_of_oid(List *oids, Oid oid)
+{
+	int			i = 0;
+
+	while (list_nth_oid(oids, i) != oid)
+		i++;
+	return i;
+}
+
+/*
+ * Add saving to the accounts of its tables, to each its part, but no more than is
+ * missing in it to pay for its flush, and to the others what then is left.
  */
 static void
-keep_scanned(FlushSaving *saving, PlanState *root)
+credit_saving(const FlushSaving *saving, LocalBufStats *stats)
 {
+	int			n = list_length(saving->relids);
+	Cost	   *missing = palloc0(n * sizeof(Cost));
+	Cost	   *price = palloc0(n * sizeof(Cost));
+	Cost	   *credit = palloc0(n * sizeof(Cost));
+	Cost		left = saving->saving;
+	ListCell   *lc;
+
+	foreach(lc, existing_tables(saving->relids))
+	{
+		int			i = index_of_oid(saving->relids, lfirst_oid(lc));
+		FlushCost	flush = tp_flush_cost_of_tables(stats,
+													list_make1_oid(lfirst_oid(lc)),
+													saving->indexes);
+
+		price[i] = flush.cost - flush.search;
+		if (!isinf(price[i]))
+			missing[i] = flush.charge - flush.search;
+	}
+	/* each pass fills an account or is the last one */
+	for (int pass = 0; pass < n && left > 0; pass++)
+	{
+		Cost		amount = left;
+		Cost		parts = 0;
+
+		for (int i = 0; i < n; i++)
+			parts += credit[i] < missing[i] ? saving->parts[i] : 0;
+		for (int i = 0; i < n && parts > 0; i++)
+		{
+			Cost		more = Min(amount * saving->parts[i] / parts,
+								   missing[i] - credit[i]);
+
+			if (credit[i] < missing[i])
+			{
+				credit[i] += more;
+				left -= more;
+			}
+		}
+	}
+	foreach(lc, saving->relids)
+	{
+		int			i = foreach_current_index(lc);
+
+		if (credit[i] > 0)
+		{
+			Relation	table = tp_relation_open(lfirst_oid(lc));
+
+			tp_account_add(table, credit[i], price[i]);
+			RelationClose(table);
+		}
+	}
+}
+
+/*
+ * Add savings, a List of FlushSaving, to the accounts of their tables.  They are those
+ * that workers would have had in the plan of which root is the topmost node, and which
+ * has run to its end without workers for these tables.  Leaves those out that have a
+ * table that the plan has not started to scan.  Returns whether any is left.  The tables
+ * are locked, except those that the statement itself has dropped, which get nothing.
+ * Frees nothing of what it allocates in the current memory context.
+ *
+ * If a flush is worth it now, invalidates the cached plans of this session that have
+ * lost a saving with one of these tables, so that they are made again; also if the
+ * reason is that other statements have written pages.
+ */
+bool
+tp_credit_savings(List *savings, PlanState *root)
+{
+	LocalBufStats *stats = tp_localbuf_stats_for_price();
 	List	   *scanned = NIL;
+	bool		any = false;
 	ListCell   *lc;
 
 	(void) collect_scanned(root, &scanned);
-	foreach(lc, saving->shares)
+	foreach(lc, savings)
 	{
-		FlushSaving *share = lfirst(lc);
+		FlushSaving *saving = lfirst(lc);
 
-		if (list_difference_oid(share->relids, scanned) != NIL)
-			saving->shares = foreach_delete_current(saving->shares, lc);
-	}
-}
-
-/*
- * Returns what is missing in the account of table relid to pay for its flush,
- * with those of its indexes that are in indexes; sets *price to the price of
- * that.
- */
-static Cost
-missing_in_account(Oid relid, List *indexes, LocalBufStats *stats, Cost *price)
-{
-	FlushCost	flush = tp_flush_cost_of_tables(stats, list_make1_oid(relid),
-												indexes);
-
-	*price = flush.cost - flush.search;
-	return flush.charge - flush.search;
-}
-
-/*
- * Add the saving of share to the accounts of its tables, in proportion to what
- * is missing in each.
- */
-static void
-credit_share(const FlushSaving *share, LocalBufStats *stats)
-{
-	List	   *relids = existing_tables(share->relids);
-	Cost		missing = 0;
-	Cost		price;
-	ListCell   *lc;
-
-	/* negative if workers were forced on a plan that loses by them */
-	if (share->saving <= 0)
-		return;
-	foreach(lc, relids)
-		missing += missing_in_account(lfirst_oid(lc), share->indexes, stats,
-									  &price);
-	foreach(lc, relids)
-	{
-		Cost		part = missing_in_account(lfirst_oid(lc), share->indexes,
-											  stats, &price);
-		Relation	table;
-
-		if (part <= 0 || isinf(missing))
+		if (saving->saving <= 0 ||
+			list_difference_oid(saving->relids, scanned) != NIL)
 			continue;
-		table = tp_relation_open(lfirst_oid(lc));
-		tp_account_add(table, share->saving * (part / missing), price);
-		RelationClose(table);
+		any = true;
+		credit_saving(saving, stats);
 	}
-}
-
-/*
- * Add the shares of saving to the accounts, and invalidate cached plans, as
- * described at tp_credit_saving().
- */
-static void
-credit_shares(const FlushSaving *saving, PlannedStmt *stmt)
-{
-	LocalBufStats *stats = tp_localbuf_stats_for_price();
-	bool		pays;
-	ListCell   *lc;
-
-	foreach(lc, saving->shares)
-		credit_share(lfirst(lc), stats);
-	pays = flush_pays(saving, margin_of(stmt), stats);
-	foreach(lc, saving->shares)
+	foreach(lc, savings)
 	{
-		FlushSaving *share = lfirst(lc);
+		FlushSaving *saving = lfirst(lc);
+		ListCell   *relid_lc;
 
-		pays |= !share->paid && flush_pays(share, 0, stats);
+		if (!any || !flush_pays(saving, stats))
+			continue;
+		foreach(relid_lc, existing_tables(saving->relids))
+			CallSyscacheCallbacks(PROCOID, replan_hash(lfirst_oid(relid_lc)));
 	}
-	if (pays)
-	{
-		foreach(lc, existing_tables(saving->relids))
-			CallSyscacheCallbacks(PROCOID, replan_hash(lfirst_oid(lc)));
-	}
-}
-
-/*
- * Add saving to the accounts of the tables that stmt has read, of whose plan root
- * is the topmost node.  The plan has run to its end without workers for these tables, and
- * would have cost less if they had been clean.  Returns false, and changes no
- * account, if it has not read them.  The tables are locked, except those that
- * the statement itself has dropped, which are left out.  Removes the shares
- * that do not count from saving.  Frees nothing of what it allocates in the
- * current memory context.
- *
- * Each share is divided among its tables in proportion to what is missing in
- * each, which is the price less the account.  In proportion to the price
- * alone, the total cost could become many times that of the best decisions.
- *
- * If the flush is worth it now, invalidates the cached plans of this session
- * that have a saving with one of these tables, so that they are made again;
- * also if the reason is that other statements have written pages.  That is so
- * if the flush of all tables is worth it, after which tp_note_saving() has the
- * plan flush them, or that of one share, which may lead to a plan that reads
- * some tables with workers.  It does not always, so a share that was worth its
- * flush when the plan was made (paid) is no reason to plan again.
- */
-bool
-tp_credit_saving(FlushSaving *saving, PlanState *root, PlannedStmt *stmt)
-{
-	keep_scanned(saving, root);
-	if (saving->shares == NIL)
-		return false;
-	credit_shares(saving, stmt);
-	return true;
+	return any;
 }

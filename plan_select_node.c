@@ -15,9 +15,15 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
+#include "access/htup_details.h"
+#include "miscadmin.h"
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
+#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "utils/guc.h"
 
 #include "plan.h"
 
@@ -43,6 +49,46 @@ columns_of(List *tlist, int varno)
 }
 
 /*
+ * Bytes of the rows of plan in a tuplestore, as relation_byte_size() of costsize.c
+ * estimates it.
+ */
+static double
+bytes_of_rows(const Plan *plan)
+{
+	return plan->plan_rows *
+		(MAXALIGN(plan->plan_width) + MAXALIGN(SizeofHeapTupleHeader));
+}
+
+/*
+ * The cost of keeping the rows of plan in a tuplestore, in planner cost units, as
+ * cost_material() of costsize.c has it.
+ */
+static Cost
+cost_of_keeping_rows(const Plan *plan)
+{
+	double		bytes = bytes_of_rows(plan);
+	Cost		cost = 2 * cpu_operator_cost * plan->plan_rows;
+
+	if (bytes > work_mem * 1024.0)
+		cost += seq_page_cost * ceil(bytes / BLCKSZ);
+	return cost;
+}
+
+/*
+ * May a tuplestore with the rows of plan exceed temp_file_limit, so that the
+ * statement fails?  Half the limit is left to the plan itself, which may need
+ * temporary files at the same time, and for an estimate that is too low.
+ */
+bool
+tp_rows_exceed_file_limit(const Plan *plan)
+{
+	double		bytes = bytes_of_rows(plan);
+
+	return temp_file_limit >= 0 && bytes > work_mem * 1024.0 &&
+		bytes > temp_file_limit * 1024.0 / 2;
+}
+
+/*
  * If stmt, the plan of an INSERT, needs parallel mode, give it the node, numbered
  * after all others.  Changes the plan in place.  References are set as in
  * tp_make_flush_node().
@@ -60,11 +106,10 @@ tp_place_select_node(PlannedStmt *stmt)
 	cscan = makeNode(CustomScan);
 	plan = &cscan->scan.plan;
 	plan->startup_cost = child->total_cost;
-	plan->total_cost = child->total_cost +
-		2 * cpu_operator_cost * child->plan_rows;	/* as cost_material() */
+	plan->total_cost = child->total_cost + cost_of_keeping_rows(child);
 	plan->plan_rows = child->plan_rows;
 	plan->plan_width = child->plan_width;
-	plan->plan_node_id = tp_last_plan_node_id(stmt) + 1;
+	plan->plan_node_id = tp_statement_facts(stmt).last_node_id + 1;
 	plan->targetlist = columns_of(child->targetlist, INDEX_VAR);
 	plan->lefttree = child;
 	plan->extParam = bms_copy(child->extParam);
@@ -79,34 +124,13 @@ tp_place_select_node(PlannedStmt *stmt)
 	stmt->parallelModeNeeded = false;
 }
 
-/* Does stmt have the node? */
-static bool
-has_select_node(PlannedStmt *stmt)
-{
-	Plan	   *plan;
-
-	if (stmt->commandType != CMD_INSERT || !IsA(stmt->planTree, ModifyTable))
-		return false;
-	plan = stmt->planTree->lefttree;
-	return plan != NULL && IsA(plan, CustomScan) &&
-		strcmp(((CustomScan *) plan)->methods->CustomName,
-			   SELECT_NODE_NAME) == 0;
-}
-
-/* The part of stmt that needs parallel mode, if it does: all, or an INSERT's SELECT. */
-Plan *
-tp_parallel_part(PlannedStmt *stmt)
-{
-	Plan	   *plan = stmt->planTree;
-
-	if (stmt->commandType != CMD_INSERT || !IsA(plan, ModifyTable))
-		return plan;
-	return has_select_node(stmt) ? plan->lefttree->lefttree : plan->lefttree;
-}
-
-/* Does stmt need parallel mode, for all of it or for its SELECT? */
+/* Does stmt need parallel mode, for all of it or for the SELECT of an INSERT? */
 bool
 tp_needs_parallel_mode(PlannedStmt *stmt)
 {
-	return stmt->parallelModeNeeded || has_select_node(stmt);
+	Plan	   *plan = stmt->planTree;
+
+	return stmt->parallelModeNeeded ||
+		(stmt->commandType == CMD_INSERT && IsA(plan, ModifyTable) &&
+		 plan->lefttree != NULL && tp_is_select_node(plan->lefttree));
 }

@@ -1,113 +1,620 @@
 /*-------------------------------------------------------------------------
  *
  * plan_walk.c
- *	  Finding the temporary tables and indexes that a finished plan reads.
+ *	  What a process that runs a finished plan reads, pins, looks up and calls.
  *
  * Core has walkers for queries and expressions and for the state of a running
- * plan, but none for a finished plan, so this file knows where each plan node
- * keeps its children and its expressions.  Expressions matter because they
- * hold subplans, which a worker runs, too.
+ * plan, but none for a finished plan.  The table below knows of each kind of plan
+ * node what it scans, where its children and expressions are, and how it reads its
+ * children.  One recursion collects from that the facts about a plan.  Expressions
+ * matter because they hold subplans, which a worker runs, too.
  *
- * The invariant: a table or index that a worker may read is found, or the
- * result says that the plan has an unknown node (of a fork or a newer minor
- * release), which might read one.  The executor checks again (see
+ * The invariant: a table or index that the plan may read is found, the number of
+ * pins is not too small, and what is not known to be core's code counts as user
+ * code; or the plan has an unknown node (of a fork or a newer minor release), and
+ * the facts say so.  The executor checks the tables and indexes again (see
  * exec_check.c).
+ *
+ * Not detected are support functions that a user has added to one of core's
+ * operator families, for a type of core's, nor those that the server picks because
+ * a user's operator family has the same operators.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "catalog/pg_inherits.h"
-#include "catalog/pg_language.h"
-#include "catalog/pg_proc.h"
+#include "access/transam.h"
+#include "catalog/pg_am.h"
+#include "miscadmin.h"
+#include "nodes/extensible.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
 #include "utils/lsyscache.h"
-#include "utils/syscache.h"
 
 #include "plan.h"
 
-typedef struct PlanSearch
+/* ----------
+ * Kinds of plan nodes
+ * ----------
+ */
+
+#define SCANS			0x01	/* the relation of scanrelid, until its end */
+#define OTHER_MODULE	0x02	/* knows what the node does */
+#define USER_CODE		0x04	/* may run code that is not core's */
+#define ENDS			0x08	/* all scans below are exhausted once it has
+								 * returned its last row, if this holds for
+								 * its children */
+#define READS_ALL		0x10	/* reads its children, of a join the outer
+								 * one, until each has returned its last row,
+								 * if it is read like that itself */
+#define KEEPS_ROWS		0x20	/* of its child, for its later executions */
+#define PASSES_BOUND	0x40	/* ExecSetTupleBound() of execProcnode.c goes
+								 * on to its only child */
+
+/*
+ * Members of a node are given by their offsets in its struct; 0 means that there is
+ * none.
+ */
+typedef struct NodeKind
 {
-	List	   *rtable;
-	List	   *subplans;		/* of the whole statement */
-	PlanContents found;			/* so far; its subplans have been searched */
-} PlanSearch;
+	NodeTag		tag;
+	int			flags;
+	Size		children;		/* a List of Plan or a Plan, besides lefttree
+								 * and righttree */
+	Size		index;			/* the OID of the index that it scans */
+	Size		relids;			/* the Relids that another module's node scans */
+	int			held;			/* pins from its initialization to its end, if
+								 * it scans a temporary table */
+	struct
+	{
+		Size		number;
+		Size		oids;
+	}			operators[2];	/* by which it compares values */
+	Size		expressions[3]; /* besides those that each Plan has */
+} NodeKind;
 
-static void search_plan(Plan *plan, PlanSearch *search);
+#define CHILDREN(type, member)		.children = offsetof(type, member)
+#define INDEX(type)					.index = offsetof(type, indexid)
+#define RELIDS(type, member)		.relids = offsetof(type, member)
+#define HELD(n)						.held = (n)
+#define OPERATORS(i, type, number, oids) \
+	.operators[i] = {offsetof(type, number), offsetof(type, oids)}
+#define EXPR(i, type, member)		.expressions[i] = offsetof(type, member)
 
-/* Is plan a node that runs its child in workers? */
+#define MEMBER(node, offset, type)	(*(type *) ((char *) (node) + (offset)))
+
+/*
+ * Children are where planstate_tree_walker() of nodeFuncs.c finds them in a running
+ * plan, expressions where finalize_plan() of subselect.c does, and the original
+ * expressions in place of those with index columns.  A node that is never below a
+ * Gather, or beside one, is not listed.
+ */
+static const NodeKind kinds[] = {
+	{T_Result, ENDS | READS_ALL | PASSES_BOUND, EXPR(0, Result, resconstantqual)},
+	{T_ProjectSet},
+	{T_Append, ENDS | READS_ALL, CHILDREN(Append, appendplans)},
+	{
+		T_MergeAppend, 0, CHILDREN(MergeAppend, mergeplans),
+		OPERATORS(0, MergeAppend, numCols, sortOperators)
+	},
+	{T_RecursiveUnion, USER_CODE},
+	{T_BitmapAnd, ENDS, CHILDREN(BitmapAnd, bitmapplans)},
+	{T_BitmapOr, ENDS, CHILDREN(BitmapOr, bitmapplans)},
+	{T_SeqScan, SCANS},
+	{T_SampleScan, SCANS, EXPR(0, SampleScan, tablesample)},
+	{
+		T_IndexScan, SCANS, INDEX(IndexScan), HELD(PINS_KEPT_BY_INDEX_SCAN),
+		EXPR(0, IndexScan, indexqualorig), EXPR(1, IndexScan, indexorderbyorig)
+	},
+	{
+		/* holds a page of the visibility map, too */
+		T_IndexOnlyScan, SCANS, INDEX(IndexOnlyScan), HELD(PINS_KEPT_BY_INDEX_SCAN + 1),
+		EXPR(0, IndexOnlyScan, indexqual), EXPR(1, IndexOnlyScan, recheckqual),
+		EXPR(2, IndexOnlyScan, indexorderby)
+	},
+	{
+		T_BitmapIndexScan, SCANS, INDEX(BitmapIndexScan),
+		EXPR(0, BitmapIndexScan, indexqualorig)
+	},
+	/* the same */
+	{T_BitmapHeapScan, SCANS, HELD(1), EXPR(0, BitmapHeapScan, bitmapqualorig)},
+	{T_TidScan, SCANS, EXPR(0, TidScan, tidquals)},
+	{T_TidRangeScan, SCANS, EXPR(0, TidRangeScan, tidrangequals)},
+	{T_SubqueryScan, ENDS | READS_ALL | PASSES_BOUND, CHILDREN(SubqueryScan, subplan)},
+	{T_FunctionScan, 0, EXPR(0, FunctionScan, functions)},
+	{T_ValuesScan, 0, EXPR(0, ValuesScan, values_lists)},
+	{T_TableFuncScan, USER_CODE, EXPR(0, TableFuncScan, tablefunc)},
+	{T_CteScan},
+	{T_NamedTuplestoreScan},
+	{T_WorkTableScan},
+	{
+		T_ForeignScan, OTHER_MODULE | USER_CODE, RELIDS(ForeignScan, fs_relids),
+		EXPR(0, ForeignScan, fdw_exprs), EXPR(1, ForeignScan, fdw_recheck_quals)
+	},
+	{
+		T_CustomScan, OTHER_MODULE | USER_CODE, CHILDREN(CustomScan, custom_plans),
+		RELIDS(CustomScan, custom_relids), EXPR(0, CustomScan, custom_exprs)
+	},
+	{T_NestLoop, READS_ALL, EXPR(0, Join, joinqual)},
+	{T_MergeJoin, 0, EXPR(0, Join, joinqual), EXPR(1, MergeJoin, mergeclauses)},
+	{
+		T_HashJoin, 0, EXPR(0, Join, joinqual), EXPR(1, HashJoin, hashclauses),
+		EXPR(2, HashJoin, hashkeys)
+	},
+	{T_Material, READS_ALL | KEEPS_ROWS},
+	{
+		T_Memoize, 0, OPERATORS(0, Memoize, numKeys, hashOperators),
+		EXPR(0, Memoize, param_exprs)
+	},
+	{
+		T_Sort, ENDS | READS_ALL | KEEPS_ROWS | PASSES_BOUND,
+		OPERATORS(0, Sort, numCols, sortOperators)
+	},
+	{T_IncrementalSort, PASSES_BOUND, OPERATORS(0, Sort, numCols, sortOperators)},
+	{T_Group, 0, OPERATORS(0, Group, numCols, grpOperators)},
+	{T_Agg, ENDS | READS_ALL, OPERATORS(0, Agg, numCols, grpOperators)},
+	{
+		T_WindowAgg, 0, OPERATORS(0, WindowAgg, partNumCols, partOperators),
+		OPERATORS(1, WindowAgg, ordNumCols, ordOperators), EXPR(0, WindowAgg, startOffset),
+		EXPR(1, WindowAgg, endOffset), EXPR(2, WindowAgg, runCondition)
+	},
+	{T_Unique, 0, OPERATORS(0, Unique, numCols, uniqOperators)},
+	{T_Gather},
+	{T_GatherMerge, 0, OPERATORS(0, GatherMerge, numCols, sortOperators)},
+	{T_Hash, READS_ALL | KEEPS_ROWS, EXPR(0, Hash, hashkeys)},
+	{T_SetOp, USER_CODE},
+	{T_Limit, 0, EXPR(0, Limit, limitOffset), EXPR(1, Limit, limitCount)},
+};
+
+/* the flush node and the select node */
+static const NodeKind own_node = {T_CustomScan, READS_ALL};
+static const NodeKind unknown_node = {T_Invalid, USER_CODE};
+
+/* Is plan the node of this module with that name?  No other can register it. */
 static bool
-is_gather(Plan *plan)
+is_own_node(Plan *plan, const char *name)
 {
-	return IsA(plan, Gather) || IsA(plan, GatherMerge);
+	return IsA(plan, CustomScan) &&
+		strcmp(((CustomScan *) plan)->methods->CustomName, name) == 0;
 }
 
-/*
- * The highest of the numbers that set_plan_refs() of setrefs.c gave to nodes.
- */
-static int
-max_plan_node_id(Plan *plan)
+bool
+tp_is_flush_node(Plan *plan)
 {
-	int			max;
-	List	   *children;
-	ListCell   *lc;
-
-	if (plan == NULL)
-		return 0;
-	max = plan->plan_node_id;
-	children = tp_plan_children(plan);
-	foreach(lc, children)
-		max = Max(max, max_plan_node_id(lfirst(lc)));
-	list_free(children);
-	return max;
+	return is_own_node(plan, FLUSH_NODE_NAME);
 }
 
-/* The highest plan_node_id in stmt. */
-int
-tp_last_plan_node_id(PlannedStmt *stmt)
+bool
+tp_is_select_node(Plan *plan)
 {
-	int			last = max_plan_node_id(stmt->planTree);
-	ListCell   *lc;
-
-	foreach(lc, stmt->subplans)
-		last = Max(last, max_plan_node_id(lfirst(lc)));
-	return last;
+	return is_own_node(plan, SELECT_NODE_NAME);
 }
 
-/*
- * The children of plan, in a new List, without subplans: where
- * planstate_tree_walker() of nodeFuncs.c finds them in a running plan.
- */
+static const NodeKind *
+kind_of(Plan *plan)
+{
+	if (tp_is_flush_node(plan) || tp_is_select_node(plan))
+		return &own_node;
+	for (int i = 0; i < lengthof(kinds); i++)
+	{
+		if (kinds[i].tag == nodeTag(plan))
+			return &kinds[i];
+	}
+	return &unknown_node;
+}
+
+/* The children of plan, in a new List, without subplans. */
 List *
 tp_plan_children(Plan *plan)
 {
+	Size		offset = kind_of(plan)->children;
+	Node	   *more = offset ? MEMBER(plan, offset, Node *) : NULL;
 	List	   *children = NIL;
 
+	check_stack_depth();
 	if (plan->lefttree)
 		children = lappend(children, plan->lefttree);
 	if (plan->righttree)
 		children = lappend(children, plan->righttree);
+	if (more != NULL)
+		children = IsA(more, List) ? list_concat(children, (List *) more) :
+			lappend(children, more);
+	return children;
+}
 
-	switch (nodeTag(plan))
+/*
+ * The link to the child of plan if ExecSetTupleBound() goes on to that child,
+ * otherwise NULL.  Append and Merge Append have several children, and are left out.
+ */
+Plan	  **
+tp_tuple_bound_child(Plan *plan)
+{
+	const NodeKind *kind = kind_of(plan);
+	Plan	  **child = kind->children ? &MEMBER(plan, kind->children, Plan *) :
+		&plan->lefttree;
+
+	return (kind->flags & PASSES_BOUND) != 0 && *child != NULL ? child : NULL;
+}
+
+/* ----------
+ * User code
+ * ----------
+ */
+static bool
+has_user_object(const Oid *oids, int n)
+{
+	for (int i = 0; i < n; i++)
 	{
-		case T_Append:
-			return list_concat(children, ((Append *) plan)->appendplans);
-		case T_MergeAppend:
-			return list_concat(children, ((MergeAppend *) plan)->mergeplans);
-		case T_BitmapAnd:
-			return list_concat(children, ((BitmapAnd *) plan)->bitmapplans);
-		case T_BitmapOr:
-			return list_concat(children, ((BitmapOr *) plan)->bitmapplans);
-		case T_SubqueryScan:
-			return lappend(children, ((SubqueryScan *) plan)->subplan);
-		case T_CustomScan:
-			return list_concat(children, ((CustomScan *) plan)->custom_plans);
+		if (oids[i] >= FirstNormalObjectId)
+			return true;
+	}
+	return false;
+}
+
+/* Does plan compare values by a user's operators? */
+static bool
+has_user_operators(Plan *plan, const NodeKind *kind)
+{
+	for (int i = 0; i < lengthof(kind->operators); i++)
+	{
+		if (kind->operators[i].oids != 0 &&
+			has_user_object(MEMBER(plan, kind->operators[i].oids, Oid *),
+							MEMBER(plan, kind->operators[i].number, int)))
+			return true;
+	}
+	if (IsA(plan, MergeJoin))
+		return has_user_object(((MergeJoin *) plan)->mergeFamilies,
+							   list_length(((MergeJoin *) plan)->mergeclauses));
+	return IsA(plan, HashJoin) &&
+		tp_has_user_object(((HashJoin *) plan)->hashoperators);
+}
+
+/* ----------
+ * Pins
+ * ----------
+ */
+
+/*
+ * Pages that a scan of a table or index has pinned while it runs: the index's
+ * current, next and marked page, a page of the table and one of its visibility
+ * map, the page of the tuple in the node's slot, and some to spare.
+ */
+#define PINS_OF_SCAN	8
+
+/* More than any session has; the sum of two is still an int. */
+#define PINS_UNKNOWN	(INT_MAX / 4)
+
+/* Pages of temporary tables that a plan has pinned, without its subplans. */
+typedef struct PlanPins
+{
+	int			held;			/* from its initialization to its end */
+	int			running;		/* in addition, while it returns rows */
+	bool		ends;			/* are all its scans exhausted once it has
+								 * returned its last row? */
+} PlanPins;
+
+static int
+add_pins(int a, int b)
+{
+	return Min(a + b, PINS_UNKNOWN);
+}
+
+/*
+ * Pins that a scan by index holds.  Core's access methods hold none, except that BRIN
+ * keeps its metapage and a page of its revmap pinned, and that GIN pins a page for
+ * each key that it looks up.
+ */
+static int
+pins_held_by_index(Relation index)
+{
+	switch (index->rd_rel->relam)
+	{
+		case BTREE_AM_OID:
+		case HASH_AM_OID:
+		case GIST_AM_OID:
+		case SPGIST_AM_OID:
+			return 0;
+		case BRIN_AM_OID:
+			return 2;
 		default:
-			return children;
+			return PINS_UNKNOWN;
 	}
 }
 
+/* ----------
+ * The walk
+ * ----------
+ */
+
+/* How a node is run. */
+typedef struct NodeRun
+{
+	double		loops;			/* the number of its executions */
+	bool		to_the_end;		/* until it has returned its last row? */
+	bool		in_subplan;
+} NodeRun;
+
+typedef struct PlanWalk
+{
+	PlannedStmt *stmt;
+	PlanFacts	facts;			/* so far; its subplans have been walked */
+} PlanWalk;
+
+static PlanPins walk_plan(Plan *plan, NodeRun run, PlanWalk *walk);
+
+/*
+ * Walk a subplan.  The planner keeps those that depend on an outer row out of
+ * workers, so a worker executes it once, but perhaps not to its end.
+ */
+static void
+walk_subplan(int plan_id, PlanWalk *walk)
+{
+	PlanFacts  *facts = &walk->facts;
+	NodeRun		run = {.loops = 1,.in_subplan = true};
+	PlanPins	pins;
+
+	if (bms_is_member(plan_id, facts->subplans))
+		return;
+	facts->subplans = bms_add_member(facts->subplans, plan_id);
+	pins = walk_plan(list_nth(walk->stmt->subplans, plan_id - 1), run, walk);
+	facts->pins = add_pins(facts->pins, add_pins(pins.held, pins.running));
+}
+
+/* Walk an expression, or a List of such. */
+static bool
+walk_expression(Node *node, PlanWalk *walk)
+{
+	PlanFacts  *facts = &walk->facts;
+
+	if (node == NULL)
+		return false;
+	facts->user_code = facts->user_code || tp_expression_is_user_code(node);
+	facts->is_volatile = facts->is_volatile || tp_expression_is_volatile(node);
+	facts->checks_domain = facts->checks_domain || tp_checks_domain(node);
+	if (IsA(node, SubPlan))
+		walk_subplan(((SubPlan *) node)->plan_id, walk);
+	return expression_tree_walker(node, walk_expression, walk);
+}
+
+static void
+walk_expressions(Plan *plan, const NodeKind *kind, PlanWalk *walk)
+{
+	for (int i = 0; i < lengthof(kind->expressions); i++)
+	{
+		if (kind->expressions[i] != 0)
+			(void) walk_expression(MEMBER(plan, kind->expressions[i], Node *),
+								   walk);
+	}
+}
+
+/*
+ * Add the table of range table entry rti.  Returns its OID if it is a temporary
+ * table of this session, otherwise InvalidOid.
+ */
+static Oid
+add_table(Index rti, PlanWalk *walk)
+{
+	RangeTblEntry *rte = rt_fetch(rti, walk->stmt->rtable);
+
+	if (rte->rtekind != RTE_RELATION || !tp_is_session_temp_table(rte->relid))
+		return InvalidOid;
+	walk->facts.temp_tables = list_append_unique_oid(walk->facts.temp_tables,
+													 rte->relid);
+	return rte->relid;
+}
+
+/*
+ * Add tables that another module's node scans, with all their indexes, as it
+ * may use any of them.
+ */
+static void
+add_tables(Bitmapset *rtis, PlanWalk *walk)
+{
+	int			rti = -1;
+
+	while ((rti = bms_next_member(rtis, rti)) >= 0)
+	{
+		Oid			relid = add_table(rti, walk);
+
+		if (OidIsValid(relid))
+			walk->facts.indexes =
+				list_concat_unique_oid(walk->facts.indexes,
+									   tp_table_indexes(relid));
+	}
+}
+
+/* Add index, by which table is scanned, or InvalidOid if that is not temporary. */
+static void
+add_index(Oid indexid, Oid table, PlanWalk *walk, PlanPins *pins)
+{
+	Relation	index = tp_relation_open(indexid);
+
+	if (index->rd_rel->relam >= FirstNormalObjectId ||
+		has_user_object(index->rd_opfamily,
+						IndexRelationGetNumberOfKeyAttributes(index)))
+		walk->facts.user_code = true;
+	if (OidIsValid(table))
+	{
+		walk->facts.indexes = list_append_unique_oid(walk->facts.indexes, indexid);
+		pins->held = add_pins(pins->held, pins_held_by_index(index));
+	}
+	RelationClose(index);
+}
+
+/* Add what plan, a scan, reads, and count its pins. */
+static void
+add_scan(Plan *plan, const NodeKind *kind, NodeRun run, PlanWalk *walk,
+		 PlanPins *pins)
+{
+	Oid			table = add_table(((Scan *) plan)->scanrelid, walk);
+	Oid			index = kind->index ? MEMBER(plan, kind->index, Oid) : InvalidOid;
+
+	if (OidIsValid(index))
+		add_index(index, table, walk, pins);
+	if (!OidIsValid(table))
+		return;
+	pins->held = add_pins(pins->held, kind->held);
+	pins->running = PINS_OF_SCAN;
+	if (!OidIsValid(index))
+		pins->running += heap_scan_read_ahead(get_rel_tablespace(table));
+	if (run.loops > 1)
+	{
+		Lookup	   *lookup = palloc(sizeof(Lookup));
+
+		*lookup = (Lookup)
+		{
+			plan, table, index, run.loops, run.in_subplan
+		};
+		walk->facts.lookups = lappend(walk->facts.lookups, lookup);
+	}
+}
+
+/*
+ * How plan runs its child if it is itself run like this.  A hash join may not read
+ * its outer side to the end: it reads a first row, and then finds its hash table
+ * empty.  A nested loop that needs one match leaves the inner side in the middle, and
+ * its scans keep their pages until they are executed again, which may be much later.
+ */
+static NodeRun
+run_of_child(Plan *plan, const NodeKind *kind, NodeRun run, Plan *child)
+{
+	bool		to_the_end = (kind->flags & READS_ALL) != 0;
+
+	if (IsA(plan, HashJoin))
+		to_the_end = child == plan->righttree;
+	else if (IsA(plan, NestLoop) && child == plan->righttree)
+	{
+		to_the_end = ((Join *) plan)->jointype != JOIN_SEMI &&
+			((Join *) plan)->jointype != JOIN_ANTI &&
+			!((Join *) plan)->inner_unique;
+		run.loops *= Max(plan->lefttree->plan_rows, 1);
+	}
+	/* keeps the rows, unless they depend on the outer row */
+	else if ((kind->flags & KEEPS_ROWS) != 0 && bms_is_empty(plan->extParam))
+		run.loops = 1;
+	run.to_the_end = run.to_the_end && to_the_end;
+	return run;
+}
+
+/*
+ * Walk the children of plan, and add their pins.  Append's children run one after
+ * another, and if each is read to its end, their scans are not in progress at the
+ * same time.
+ */
+static void
+walk_children(Plan *plan, const NodeKind *kind, NodeRun run, PlanWalk *walk,
+			  PlanPins *pins)
+{
+	List	   *children = tp_plan_children(plan);
+	int			most = 0;
+	ListCell   *lc;
+
+	foreach(lc, children)
+	{
+		Plan	   *child = lfirst(lc);
+		PlanPins	below = walk_plan(child, run_of_child(plan, kind, run, child),
+									  walk);
+
+		pins->held = add_pins(pins->held, below.held);
+		if (IsA(plan, Append) && run.to_the_end && below.ends)
+			most = Max(most, below.running);
+		else
+			pins->running = add_pins(pins->running, below.running);
+		pins->ends = pins->ends && below.ends;
+	}
+	pins->running = add_pins(pins->running, most);
+	list_free(children);
+}
+
+/*
+ * Add plan, which is run like this, to the facts, except for its pins, which are
+ * returned.  plan may be NULL.
+ */
+static PlanPins
+walk_plan(Plan *plan, NodeRun run, PlanWalk *walk)
+{
+	PlanFacts  *facts = &walk->facts;
+	PlanPins	pins = {0};
+	const NodeKind *kind;
+
+	if (plan == NULL)
+		return pins;
+	check_stack_depth();
+	kind = kind_of(plan);
+	pins.ends = (kind->flags & (ENDS | SCANS)) != 0;
+	facts->last_node_id = Max(facts->last_node_id, plan->plan_node_id);
+	facts->unknown = facts->unknown || kind == &unknown_node;
+	facts->user_code = facts->user_code || (kind->flags & USER_CODE) != 0 ||
+		has_user_operators(plan, kind);
+
+	(void) walk_expression((Node *) plan->targetlist, walk);
+	(void) walk_expression((Node *) plan->qual, walk);
+	(void) walk_expression((Node *) plan->initPlan, walk);
+	if ((kind->flags & SCANS) != 0)
+		add_scan(plan, kind, run, walk, &pins);
+	if ((kind->flags & OTHER_MODULE) != 0)
+	{
+		if (((Scan *) plan)->scanrelid != 0)
+			add_tables(bms_make_singleton(((Scan *) plan)->scanrelid), walk);
+		add_tables(MEMBER(plan, kind->relids, Bitmapset *), walk);
+		pins.held = PINS_UNKNOWN;
+	}
+	walk_expressions(plan, kind, walk);
+	walk_children(plan, kind, run, walk, &pins);
+	return pins;
+}
+
+/* Walk plan, executed once, to its end. */
+static void
+walk_top(Plan *plan, PlanWalk *walk)
+{
+	NodeRun		run = {.loops = 1,.to_the_end = true};
+	PlanPins	pins = walk_plan(plan, run, walk);
+
+	walk->facts.pins = add_pins(walk->facts.pins,
+								add_pins(pins.held, pins.running));
+}
+
+/*
+ * The facts about plan, a part of stmt, and the subplans that it runs, directly or
+ * through others, in a process that executes it once.  Incomplete if the plan has
+ * unknown nodes.  Lists are in the current memory context.  Opens indexes without a
+ * lock, and closes them.
+ */
+PlanFacts
+tp_plan_facts(Plan *plan, PlannedStmt *stmt)
+{
+	PlanWalk	walk = {.stmt = stmt};
+
+	walk_top(plan, &walk);
+	walk.facts.pins = local_buffers_for_pins(walk.facts.pins);
+	return walk.facts;
+}
+
+/*
+ * The same for everything that runs while stmt may have workers: its plan, of an
+ * INSERT that of the SELECT, and all subplans, as one that no known node runs may be
+ * run by an unknown one.
+ */
+PlanFacts
+tp_statement_facts(PlannedStmt *stmt)
+{
+	PlanWalk	walk = {.stmt = stmt};
+	Plan	   *top = stmt->planTree;
+
+	if (stmt->commandType == CMD_INSERT && IsA(top, ModifyTable))
+		top = top->lefttree;
+	walk_top(top, &walk);
+	for (int plan_id = 1; plan_id <= list_length(stmt->subplans); plan_id++)
+		walk_subplan(plan_id, &walk);
+	walk.facts.pins = local_buffers_for_pins(walk.facts.pins);
+	return walk.facts;
+}
+
+/* ----------
+ * Gathers
+ * ----------
+ */
 static List *
 gathers_of_plan(Plan *plan, List *gathers)
 {
@@ -116,7 +623,8 @@ gathers_of_plan(Plan *plan, List *gathers)
 
 	if (plan == NULL)
 		return gathers;
-	if (is_gather(plan))
+	check_stack_depth();
+	if (IsA(plan, Gather) || IsA(plan, GatherMerge))
 		return lappend(gathers, plan);	/* they do not nest */
 	children = tp_plan_children(plan);
 	foreach(lc, children)
@@ -137,373 +645,4 @@ tp_statement_gathers(PlannedStmt *stmt)
 	foreach(lc, stmt->subplans)
 		gathers = gathers_of_plan(lfirst(lc), gathers);
 	return gathers;
-}
-
-/*
- * Search the subplans of an expression, or of a List of expressions, and find
- * out whether it may run user code, and what is not parallel safe.
- */
-static bool
-search_expression(Node *node, PlanSearch *search)
-{
-	if (node == NULL)
-		return false;
-	if (!search->found.user_code)
-		search->found.user_code = tp_expression_is_user_code(node);
-	if (!search->found.unsafe_check)
-		search->found.unsafe_check = tp_checks_unsafe_domain(node);
-	if (IsA(node, SubPlan))
-	{
-		int			plan_id = ((SubPlan *) node)->plan_id;
-
-		if (!bms_is_member(plan_id, search->found.subplans))
-		{
-			search->found.subplans = bms_add_member(search->found.subplans,
-													plan_id);
-			search_plan(list_nth(search->subplans, plan_id - 1), search);
-		}
-	}
-	return expression_tree_walker(node, search_expression, search);
-}
-
-#define SEARCH(expression) search_expression((Node *) (expression), search)
-
-/*
- * Add the table of a scan.  Returns its OID if it is a temporary table of this
- * session, otherwise InvalidOid.
- */
-static Oid
-add_table(Index rti, PlanSearch *search)
-{
-	RangeTblEntry *rte;
-
-	if (rti == 0)
-		return InvalidOid;
-	rte = rt_fetch(rti, search->rtable);
-	if (rte->rtekind != RTE_RELATION || !tp_is_session_temp_table(rte->relid))
-		return InvalidOid;
-	search->found.temp_tables =
-		list_append_unique_oid(search->found.temp_tables, rte->relid);
-	return rte->relid;
-}
-
-/* Add the table and the index of a scan. */
-static void
-add_index(Index rti, Oid index, PlanSearch *search)
-{
-	if (OidIsValid(add_table(rti, search)))
-		search->found.indexes =
-			list_append_unique_oid(search->found.indexes, index);
-}
-
-/*
- * Add tables that another module's node scans, with all their indexes, as it
- * may use any of them.
- */
-static void
-add_tables(Bitmapset *rtis, PlanSearch *search)
-{
-	int			rti = -1;
-
-	while ((rti = bms_next_member(rtis, rti)) >= 0)
-	{
-		Oid			relid = add_table(rti, search);
-
-		if (OidIsValid(relid))
-			search->found.indexes =
-				list_concat_unique_oid(search->found.indexes,
-									   tp_table_indexes(relid));
-	}
-}
-
-/*
- * Search what the node itself scans and computes.  finalize_plan() of
- * subselect.c lists where each kind of node keeps its expressions.
- */
-static void
-search_node(Plan *plan, PlanSearch *search)
-{
-	if (!search->found.user_code)
-		search->found.user_code = tp_plan_node_is_user_code(plan);
-	SEARCH(plan->targetlist);
-	SEARCH(plan->qual);
-	SEARCH(plan->initPlan);
-
-	switch (nodeTag(plan))
-	{
-		case T_SeqScan:
-		case T_WorkTableScan:
-		case T_CteScan:
-		case T_NamedTuplestoreScan:
-		case T_SubqueryScan:
-			add_table(((Scan *) plan)->scanrelid, search);
-			break;
-		case T_SampleScan:
-			add_table(((Scan *) plan)->scanrelid, search);
-			SEARCH(((SampleScan *) plan)->tablesample);
-			break;
-		case T_IndexScan:
-			add_index(((Scan *) plan)->scanrelid, ((IndexScan *) plan)->indexid,
-					  search);
-			SEARCH(((IndexScan *) plan)->indexqualorig);
-			SEARCH(((IndexScan *) plan)->indexorderbyorig);
-			break;
-		case T_IndexOnlyScan:
-			add_index(((Scan *) plan)->scanrelid,
-					  ((IndexOnlyScan *) plan)->indexid, search);
-			SEARCH(((IndexOnlyScan *) plan)->indexqual);
-			SEARCH(((IndexOnlyScan *) plan)->recheckqual);
-			SEARCH(((IndexOnlyScan *) plan)->indexorderby);
-			break;
-		case T_BitmapIndexScan:
-			add_index(((Scan *) plan)->scanrelid,
-					  ((BitmapIndexScan *) plan)->indexid, search);
-			SEARCH(((BitmapIndexScan *) plan)->indexqualorig);
-			break;
-		case T_BitmapHeapScan:
-			add_table(((Scan *) plan)->scanrelid, search);
-			SEARCH(((BitmapHeapScan *) plan)->bitmapqualorig);
-			break;
-		case T_TidScan:
-			add_table(((Scan *) plan)->scanrelid, search);
-			SEARCH(((TidScan *) plan)->tidquals);
-			break;
-		case T_TidRangeScan:
-			add_table(((Scan *) plan)->scanrelid, search);
-			SEARCH(((TidRangeScan *) plan)->tidrangequals);
-			break;
-		case T_FunctionScan:
-			SEARCH(((FunctionScan *) plan)->functions);
-			break;
-		case T_TableFuncScan:
-			SEARCH(((TableFuncScan *) plan)->tablefunc);
-			break;
-		case T_ValuesScan:
-			SEARCH(((ValuesScan *) plan)->values_lists);
-			break;
-		case T_ForeignScan:
-			add_tables(((ForeignScan *) plan)->fs_relids, search);
-			SEARCH(((ForeignScan *) plan)->fdw_exprs);
-			SEARCH(((ForeignScan *) plan)->fdw_recheck_quals);
-			break;
-		case T_CustomScan:
-			if (((Scan *) plan)->scanrelid != 0)
-				add_tables(bms_make_singleton(((Scan *) plan)->scanrelid),
-						   search);
-			add_tables(((CustomScan *) plan)->custom_relids, search);
-			SEARCH(((CustomScan *) plan)->custom_exprs);
-			break;
-		case T_NestLoop:
-			SEARCH(((Join *) plan)->joinqual);
-			break;
-		case T_MergeJoin:
-			SEARCH(((Join *) plan)->joinqual);
-			SEARCH(((MergeJoin *) plan)->mergeclauses);
-			break;
-		case T_HashJoin:
-			SEARCH(((Join *) plan)->joinqual);
-			SEARCH(((HashJoin *) plan)->hashclauses);
-			SEARCH(((HashJoin *) plan)->hashkeys);
-			break;
-		case T_Hash:
-			SEARCH(((Hash *) plan)->hashkeys);
-			break;
-		case T_Memoize:
-			SEARCH(((Memoize *) plan)->param_exprs);
-			break;
-		case T_Result:
-			SEARCH(((Result *) plan)->resconstantqual);
-			break;
-		case T_Limit:
-			SEARCH(((Limit *) plan)->limitOffset);
-			SEARCH(((Limit *) plan)->limitCount);
-			break;
-		case T_WindowAgg:
-			SEARCH(((WindowAgg *) plan)->startOffset);
-			SEARCH(((WindowAgg *) plan)->endOffset);
-			SEARCH(((WindowAgg *) plan)->runCondition);
-			break;
-		case T_ModifyTable:
-			if (((ModifyTable *) plan)->operation != CMD_INSERT)
-				search->found.unknown = true;
-			SEARCH(((ModifyTable *) plan)->withCheckOptionLists);
-			SEARCH(((ModifyTable *) plan)->returningLists);
-			SEARCH(((ModifyTable *) plan)->onConflictSet);
-			SEARCH(((ModifyTable *) plan)->onConflictWhere);
-			break;
-		case T_Append:
-		case T_MergeAppend:
-		case T_BitmapAnd:
-		case T_BitmapOr:
-		case T_RecursiveUnion:
-		case T_ProjectSet:
-		case T_Material:
-		case T_Sort:
-		case T_IncrementalSort:
-		case T_Group:
-		case T_Agg:
-		case T_Unique:
-		case T_SetOp:
-		case T_Gather:
-		case T_GatherMerge:
-			break;
-		default:
-			search->found.unknown = true;
-	}
-}
-
-static void
-search_plan(Plan *plan, PlanSearch *search)
-{
-	List	   *children;
-	ListCell   *lc;
-
-	if (plan == NULL)
-		return;
-	search_node(plan, search);
-	children = tp_plan_children(plan);
-	foreach(lc, children)
-		search_plan(lfirst(lc), search);
-	list_free(children);
-}
-
-/*
- * The OID of the temporary table that node plan scans, by itself or by an
- * index; InvalidOid if it is no such node.  rtable is its statement's.
- */
-Oid
-tp_scanned_temp_table(Plan *plan, List *rtable)
-{
-	Oid			relid;
-
-	switch (nodeTag(plan))
-	{
-		case T_SeqScan:
-		case T_SampleScan:
-		case T_IndexScan:
-		case T_IndexOnlyScan:
-		case T_BitmapIndexScan:
-		case T_BitmapHeapScan:
-		case T_TidScan:
-		case T_TidRangeScan:
-			relid = rt_fetch(((Scan *) plan)->scanrelid, rtable)->relid;
-			return tp_is_session_temp_table(relid) ? relid : InvalidOid;
-		default:
-			return InvalidOid;
-	}
-}
-
-/*
- * What is in plan: the temporary tables of this session, and their indexes,
- * that it may read itself or through subplans, and the subplans that it runs,
- * directly or through others.  Incomplete if the plan has unknown nodes.
- * rtable and subplans are the statement's.  The result is in the current
- * memory context.
- */
-PlanContents
-tp_plan_contents(Plan *plan, List *rtable, List *subplans)
-{
-	PlanSearch	search = {0};
-
-	search.rtable = rtable;
-	search.subplans = subplans;
-	search_plan(plan, &search);
-	return search.found;
-}
-
-/*
- * The same for everything that stmt runs.
- */
-PlanContents
-tp_statement_contents(PlannedStmt *stmt)
-{
-	PlanSearch	search = {0};
-	int			plan_id = 0;
-	ListCell   *lc;
-
-	search.rtable = stmt->rtable;
-	search.subplans = stmt->subplans;
-	search_plan(stmt->planTree, &search);
-
-	/* a subplan that no known node runs may be run by an unknown one */
-	foreach(lc, stmt->subplans)
-	{
-		if (!bms_is_member(++plan_id, search.found.subplans))
-			search_plan(lfirst(lc), &search);
-	}
-	return search.found;
-}
-
-/*
- * Does rtable name a temporary table of this session?  A plan scans only what
- * is in its range table, even with nodes that are unknown here.
- */
-bool
-tp_names_temp_table(List *rtable)
-{
-	ListCell   *lc;
-
-	foreach(lc, rtable)
-	{
-		RangeTblEntry *rte = lfirst(lc);
-
-		if (rte->rtekind == RTE_RELATION && tp_is_session_temp_table(rte->relid))
-			return true;
-	}
-	return false;
-}
-
-/* May a function be inlined, and read a temporary table thereby? */
-static bool
-is_sql_function(Oid function, void *context)
-{
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	bool		result;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	result = ((Form_pg_proc) GETSTRUCT(tuple))->prolang == SQLlanguageId;
-	ReleaseSysCache(tuple);
-	return result;
-}
-
-static bool
-may_read_temp_table_walker(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, RangeTblEntry))
-	{
-		RangeTblEntry *rte = (RangeTblEntry *) node;
-
-		return rte->rtekind == RTE_RELATION &&
-			(get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP ||
-			 (rte->inh && has_subclass(rte->relid)));
-	}
-	if (IsA(node, FuncExpr) &&
-		is_sql_function(((FuncExpr *) node)->funcid, context))
-		return true;
-	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, may_read_temp_table_walker,
-								 context, QTW_EXAMINE_RTES_BEFORE);
-	return expression_tree_walker(node, may_read_temp_table_walker, context);
-}
-
-/*
- * May the plan of query, rewritten but not planned, read a temporary table?
- */
-bool
-tp_may_read_temp_table(Query *query)
-{
-	return may_read_temp_table_walker((Node *) query, NULL);
-}
-
-/*
- * Does stmt read temporary tables of this session that are not in relids?
- */
-bool
-tp_reads_others(PlannedStmt *stmt, List *relids)
-{
-	return list_difference_oid(tp_statement_contents(stmt).temp_tables,
-							   relids) != NIL;
 }

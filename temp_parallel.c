@@ -5,9 +5,9 @@
  *
  * A statement passes the hooks in this order: the planner (plan_insert.c allows
  * workers for the SELECT of an INSERT, plan_paths.c makes paths that workers may
- * run, plan_gather_cost.c charges the Gather with the flush, plan_placement.c
+ * run, plan_gather_cost.c charges the Gather with the flush, plan_flush_node.c
  * puts the flush node into the finished plan), the start of the executor
- * (exec_sent_values.c), and its run (exec_run.c, exec_insert.c).  There
+ * (exec_sent_values.c), and its run (exec_run.c, exec_select_node.c).  There
  * exec_second_look.c may leave the plan to the leader; otherwise the flush node
  * (exec_flush.c) writes the tables out, and the workers read them
  * (exec_worker.c).
@@ -27,6 +27,7 @@
 #include "optimizer/paths.h"
 #include "optimizer/plancat.h"
 #include "optimizer/planner.h"
+#include "storage/bufmgr.h"
 #include "tcop/utility.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
@@ -71,23 +72,6 @@ void		_PG_init(void);
  */
 
 /*
- * Plan a statement, and place its flush nodes.  Sets *flushed to the tables
- * that they flush.
- */
-static PlannedStmt *
-plan_and_place(FlushCharging charging, FlushCharges *charges, List **flushed,
-			   PLANNER_HOOK_ARGS)
-{
-	PlannedStmt *stmt = tp_planner_with_flush_cost(prev_planner,
-												   PLANNER_HOOK_PASS,
-												   charging, charges);
-
-	*flushed = stmt->parallelModeNeeded ?
-		tp_place_flush_nodes(stmt, charges) : NIL;
-	return stmt;
-}
-
-/*
  * stmt, a plan of parse, flushes tables, and its workers would look rows up in more
  * pages than they have local buffers, which costs copies.  Returns a plan that
  * flushes none if that is better; otherwise stmt.
@@ -95,58 +79,47 @@ plan_and_place(FlushCharging charging, FlushCharges *charges, List **flushed,
 static PlannedStmt *
 plan_without_copies(PlannedStmt *stmt, Cost copies, PLANNER_HOOK_ARGS)
 {
-	FlushCharges charges = {0};
 	PlannedStmt *other;
 
-	other = tp_planner_with_flush_cost(prev_planner, PLANNER_HOOK_PASS,
-									   NOT_FOR_WORKERS, &charges);
+	other = tp_planner_with_flush_cost(prev_planner, PLANNER_HOOK_PASS, NULL);
 	return tp_costs_less_with_copies(other, stmt->planTree->total_cost + copies) ?
 		other : stmt;
 }
 
 /*
- * Plan a statement whose workers may read temporary tables.  If workers do not
- * read some of them, and a charge may be the reason, the statement is planned
- * again as if all tables were clean, to learn what workers would save, and a
- * third time if that plan is better even with the charge for its flush.  The
- * planner modifies its Query, so the later calls get copies.
+ * Plan a statement whose workers may read temporary tables.  The planner modifies its
+ * Query, so a second planning gets a copy.  That can be needed only if tables have more
+ * pages than there are local buffers, and then all of these have been used.
  */
 static PlannedStmt *
 plan_with_workers(PLANNER_HOOK_ARGS)
 {
-	Query	   *copy = tp_may_read_temp_table(parse) ? copyObject(parse) : NULL;
+	Query	   *copy = tp_buffer_was_used(num_temp_buffers - 1) &&
+		tp_may_read_temp_table(parse) ? copyObject(parse) : NULL;
 	FlushCharges charges = {0};
-	List	   *flushed;
-	Cost		copies;
+	List	   *flushed = NIL;
 	PlannedStmt *stmt;
 
-	charges.query = copy;
-	stmt = plan_and_place(CHARGE_FLUSH, &charges, &flushed, PLANNER_HOOK_PASS);
-	if (copy == NULL)
-		return stmt;
-	copies = flushed != NIL ? tp_cost_of_copies_in_worker(stmt) : 0;
-	if (copies > 0)
+	charges.user_code = tp_user_code_matters(parse);
+	stmt = tp_planner_with_flush_cost(prev_planner, PLANNER_HOOK_PASS, &charges);
+	if (stmt->parallelModeNeeded)
+		flushed = tp_place_flush_nodes(stmt, &charges);
+	if (copy != NULL && flushed != NIL)
 	{
-		PlannedStmt *other;
+		Cost		copies = tp_cost_of_copies_in_worker(stmt);
 
-		parse = copyObject(copy);
-		other = plan_without_copies(stmt, copies, PLANNER_HOOK_PASS);
-		if (other != stmt)
-			return other;
-	}
-	if (!tp_flush_investment || !charges.charged ||
-		!tp_reads_others(stmt, flushed))
-		return stmt;
-
-	parse = copyObject(copy);
-	if (tp_note_saving(stmt, flushed, charges.stats, prev_planner,
-					   PLANNER_HOOK_PASS))
-	{
 		parse = copy;
-		charges.query = NULL;
-		stmt = plan_and_place(CHARGE_CLEAN, &charges, &flushed,
-							  PLANNER_HOOK_PASS);
+		if (copies > 0)
+		{
+			PlannedStmt *other = plan_without_copies(stmt, copies,
+													 PLANNER_HOOK_PASS);
+
+			if (other != stmt)
+				return other;
+		}
 	}
+	if (tp_flush_investment)
+		tp_attach_savings(stmt, flushed, charges.savings);
 	return stmt;
 }
 
@@ -164,12 +137,9 @@ note_explained(Query *parse, PlannedStmt *stmt)
 static PlannedStmt *
 plan_without_temp_tables(PLANNER_HOOK_ARGS)
 {
-	FlushCharges charges = {0};
-
 	/* a nested planner call must not inherit the outer call's charge */
 	if (tp_planning_temp_tables())
-		return tp_planner_with_flush_cost(prev_planner, PLANNER_HOOK_PASS,
-										  NOT_FOR_WORKERS, &charges);
+		return tp_planner_with_flush_cost(prev_planner, PLANNER_HOOK_PASS, NULL);
 	if (prev_planner)
 		return prev_planner(PLANNER_HOOK_PASS);
 	return standard_planner(PLANNER_HOOK_PASS);
@@ -208,33 +178,48 @@ plan_statement(bool with_workers, PLANNER_HOOK_ARGS)
 		plan_without_temp_tables(PLANNER_HOOK_PASS);
 }
 
-/* Plan INSERT INTO ... SELECT, with workers unless plan_insert.c refuses them. */
+/*
+ * Plan INSERT INTO ... SELECT, with workers unless plan_insert.c refuses them, or
+ * it is not better with the cost of keeping the rows, which depends on their number
+ * and is not known before they have been planned.
+ */
 static PlannedStmt *
 plan_insert_select(PLANNER_HOOK_ARGS)
 {
 	char		hazard;
 	InsertRefusal refusal = tp_insert_refusal(parse, &hazard);
+	PlannedStmt *parallel = NULL;
 	PlannedStmt *stmt;
 
 	if (refusal == INSERT_MAY_BE_PARALLEL)
 	{
-		stmt = plan_with_hazard(hazard, true, PLANNER_HOOK_PASS);
-		tp_place_select_node(stmt);
-		return stmt;
+		Query	   *copy = copyObject(parse);
+
+		parallel = plan_with_hazard(hazard, true, PLANNER_HOOK_PASS);
+		if (!parallel->parallelModeNeeded)
+			return parallel;
+		if (tp_rows_exceed_file_limit(outerPlan(parallel->planTree)))
+			refusal = INSERT_KEEPS_TOO_MUCH;
+		tp_place_select_node(parallel);
+		parse = copy;
 	}
 	stmt = plan_statement(false, PLANNER_HOOK_PASS);
+	if (refusal == INSERT_MAY_BE_PARALLEL)
+		return plan_costs_less(stmt->planTree, parallel->planTree) ?
+			stmt : parallel;
 	if (refusal != INSERT_OTHER_TARGET)
 		tp_note_serial_insert(stmt, refusal);
 	return stmt;
 }
 
 static PlannedStmt *
-run_planner(PLANNER_HOOK_ARGS)
+temp_parallel_planner(PLANNER_HOOK_ARGS)
 {
 	Query	   *query = parse;	/* which the planner modifies */
 	bool		consider_temp;
 	PlannedStmt *stmt;
 
+	tp_account_close_empty();
 	if (IsParallelWorker())
 		tp_worker_refuse_query(parse);
 
@@ -258,22 +243,6 @@ run_planner(PLANNER_HOOK_ARGS)
 	if (consider_temp)
 		note_explained(query, stmt);
 	return stmt;
-}
-
-static PlannedStmt *
-temp_parallel_planner(PLANNER_HOOK_ARGS)
-{
-	ErrorContextCallback noting;
-	PlannedStmt *result;
-
-	if (tp_file_was_missing)
-		tp_discard_after_missing_file();
-
-	/* the planner reads the ends of indexes */
-	tp_begin_noting_missing_files(&noting);
-	result = run_planner(PLANNER_HOOK_PASS);
-	tp_end_noting_missing_files(&noting);
-	return result;
 }
 
 static void
@@ -334,8 +303,7 @@ temp_parallel_create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 {
 	if (prev_create_upper_paths)
 		prev_create_upper_paths(root, stage, input_rel, output_rel, extra);
-	if (stage == UPPERREL_FINAL && output_rel->partial_pathlist != NIL &&
-		tp_planning_temp_tables())
+	if (stage == UPPERREL_FINAL && tp_planning_temp_tables())
 		tp_charge_gather_of_setop(root, output_rel);
 }
 
@@ -381,11 +349,9 @@ temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 		return;
 	}
 
-	if (tp_file_was_missing)
-		tp_discard_after_missing_file();
-	if (tp_enabled && (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
-		tp_session_has_temp_tables())
-		tp_share_before_statement(queryDesc->plannedstmt);
+	tp_account_close_empty();
+	if (tp_enabled && (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
+		tp_share_before((Node *) queryDesc->plannedstmt);
 	if (tp_needs_parallel_mode(queryDesc->plannedstmt) &&
 		(eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
 		tp_session_has_temp_tables())
@@ -419,10 +385,9 @@ credit_statement(QueryDesc *queryDesc)
 												  "saving of a statement",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
-	FlushSaving saving;
 
-	(void) tp_saving_of(queryDesc->plannedstmt, &saving);
-	if (tp_credit_saving(&saving, queryDesc->planstate, queryDesc->plannedstmt))
+	if (tp_credit_savings(tp_savings_of(queryDesc->plannedstmt),
+						  queryDesc->planstate))
 		tp_session_stats.serial_by_flush++;
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
@@ -431,45 +396,34 @@ credit_statement(QueryDesc *queryDesc)
 static void
 temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 {
-	ErrorContextCallback noting;
 	bool		complete = count == 0 && !queryDesc->already_executed &&
 		!ScanDirectionIsNoMovement(direction);
 
-	tp_begin_noting_missing_files(&noting);
 	run_executor(EXECUTOR_RUN_PASS);
-	tp_end_noting_missing_files(&noting);
-
 	if (complete && tp_enabled && tp_flush_investment &&
-		tp_has_saving(queryDesc->plannedstmt))
+		tp_has_savings(queryDesc->plannedstmt))
 		credit_statement(queryDesc);
 }
 
 static void
 temp_parallel_ProcessUtility(PROCESS_UTILITY_ARGS)
 {
-	ErrorContextCallback noting;
 	bool		truncates = IsA(pstmt->utilityStmt, TruncateStmt);
 
+	tp_account_close_empty();
 	if (IsParallelWorker())
 		tp_worker_refuse_utility(pstmt->utilityStmt);
-	else
-	{
-		if (tp_file_was_missing)
-			tp_discard_after_missing_file();
-		if (tp_enabled)
-			tp_share_before_utility(pstmt->utilityStmt);
-	}
+	else if (tp_enabled)
+		tp_share_before(pstmt->utilityStmt);
 
-	tp_begin_noting_missing_files(&noting);
 	if (prev_ProcessUtility)
 		prev_ProcessUtility(PROCESS_UTILITY_PASS);
 	else
 		standard_ProcessUtility(PROCESS_UTILITY_PASS);
-	tp_end_noting_missing_files(&noting);
 
 	/* may have truncated a new table's file in place; pstmt may be freed */
 	if (truncates)
-		tp_account_close_empty();
+		tp_account_files_changed();
 }
 
 /* ----------
@@ -568,21 +522,15 @@ temp_parallel_relcache_callback(Datum arg, Oid relid)
 }
 
 /*
- * Close the accounts of files that the transaction has removed or emptied,
- * which only a transaction with an ID does.  It removes files after this
- * callback, so the next transaction looks again.
+ * A transaction with an ID may have removed or emptied files, or will when this
+ * callback returns.  An error here would be a PANIC, so nothing that can fail is
+ * done before the next statement.
  */
 static void
 temp_parallel_xact_callback(XactEvent event, void *arg)
 {
-	static bool look_again = false;
-	bool		may_remove = TransactionIdIsValid(GetTopTransactionIdIfAny());
-
-	if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT)
-		return;
-	if (may_remove || look_again)
-		tp_account_close_empty();
-	look_again = may_remove;
+	if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
+		tp_account_files_changed();
 }
 
 /* ----------
@@ -592,6 +540,13 @@ temp_parallel_xact_callback(XactEvent event, void *arg)
 void
 _PG_init(void)
 {
+	/* settings that the session has made before could not be taken over */
+	if (IsInParallelMode())
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				errmsg("cannot load temp_parallel during a parallel operation"),
+				errhint("Load it at the start of the session, or mark the function that loads it PARALLEL UNSAFE."));
+
 	tp_define_settings();
 	tp_register_flush_node();
 	tp_register_select_node();

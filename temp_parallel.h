@@ -6,7 +6,7 @@
  *
  * Each part has a header of its own.  A part calls only those below it:
  *
- *		temp_parallel.c, func.h		entry points: hooks, SQL functions
+ *		temp_parallel.c, func.c		entry points: hooks, SQL functions
  *		exec.h						execution
  *		plan.h						planning, and the flush node in a plan
  *		readonly.h					the read-only phase
@@ -38,9 +38,6 @@ typedef enum ShareLocalBuffers
 extern int	tp_share_local_buffers;
 
 extern void tp_define_settings(void);
-
-/* processors.c */
-extern int	tp_usable_processors(void);
 
 /* session.c */
 typedef struct SessionStats

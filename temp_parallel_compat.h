@@ -34,6 +34,7 @@
 #include "utils/guc_tables.h"
 #include "utils/rel.h"
 #include "utils/spccache.h"
+#include "utils/typcache.h"
 
 #if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
 #error "temp_parallel supports PostgreSQL 15 to 19; for a newer version, see \"Add a server version\" in CONTRIBUTING.md"
@@ -48,6 +49,9 @@
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
+#include "storage/procnumber.h"
+#else
+#include "postmaster/postmaster.h"
 #endif
 #if PG_VERSION_NUM >= 170000
 #include "storage/read_stream.h"
@@ -72,6 +76,16 @@
 #define TempFilesOwner()		ProcNumberForTempRelations()
 #else
 #define TempFilesOwner()		BackendIdForTempRelations()
+#endif
+
+/*
+ * No backend has this number, so it has no temporary files.  GetRelationPath() of
+ * relpath.c prints it, from 18 on into a buffer with room for PROCNUMBER_CHARS.
+ */
+#define NO_PROCESS			((int) MAX_BACKENDS + 1)
+#if PG_VERSION_NUM >= 180000
+StaticAssertDecl(PROCNUMBER_CHARS >= 6 && NO_PROCESS <= 999999,
+				 "path of a file of NO_PROCESS does not fit");
 #endif
 
 /* 16 renamed RelFileNode, and added accessors of buffer tags. */
@@ -121,10 +135,26 @@ typedef uint32 BufferState;
 #define LocalBufferStateWrite(buf, s)	pg_atomic_unlocked_write_u32(&(buf)->state, (s))
 #endif
 
+/* From 17 on, an exception block of a function may run in parallel mode. */
+#define PARALLEL_MODE_ALLOWS_SUBTRANSACTIONS	(PG_VERSION_NUM >= 170000)
+
 /* From 17 on, an expression may be JSON_VALUE() and the like. */
 #if PG_VERSION_NUM >= 170000
 #define HAVE_JSON_EXPR
 #endif
+
+/* From 19 on, it says whether one of the constraints is volatile, too. */
+static inline bool
+domain_has_constraints(Oid type)
+{
+#if PG_VERSION_NUM >= 190000
+	bool		has_volatile;
+
+	return DomainHasConstraints(type, &has_volatile);
+#else
+	return DomainHasConstraints(type);
+#endif
+}
 
 /* Sets the checksum on the page in the buffer. */
 #if PG_VERSION_NUM < 190000
@@ -276,10 +306,11 @@ path_disabled_nodes(const Path *path)
 
 /*
  * The planner's cost of sorting this number of rows, of width bytes each, in
- * work_mem: cost_sort() of costsize.c, without the cost of its input.
+ * work_mem, of which the first limit are wanted, or all if that is negative:
+ * cost_sort() of costsize.c, without the cost of its input.
  */
 static inline Cost
-sort_cost(double rows, int width)
+sort_cost(double rows, int width, double limit)
 {
 	Path		sort;
 
@@ -287,8 +318,19 @@ sort_cost(double rows, int width)
 #if PG_VERSION_NUM >= 180000
 			  0,
 #endif
-			  0, rows, width, 0, work_mem, -1);
+			  0, rows, width, 0, work_mem, limit);
 	return sort.total_cost;
+}
+
+/* Does plan cost less than other?  Disabled nodes count first, as for paths. */
+static inline bool
+plan_costs_less(const Plan *plan, const Plan *other)
+{
+#if PG_VERSION_NUM >= 180000
+	if (plan->disabled_nodes != other->disabled_nodes)
+		return plan->disabled_nodes < other->disabled_nodes;
+#endif
+	return plan->total_cost < other->total_cost;
 }
 
 /*
@@ -428,6 +470,11 @@ create_subqueryscan_path_compat(PlannerInfo *root, RelOptInfo *rel,
 											 required_outer);
 #endif
 }
+
+/* 19 has no other unique path. */
+#if PG_VERSION_NUM >= 190000
+#define T_UpperUniquePath	T_UniquePath
+#endif
 
 /*
  * The first hook that the planner calls for each statement: 19 has one that

@@ -268,9 +268,9 @@ SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('SELECT count
 DROP FUNCTION pg_temp.inlined;
 DROP TABLE parted, parent, child;
 
--- A genetic join search charges the Gather over a join with the flush of all tables.
--- Here, workers read only two of them, and only the accounts of these grow. If the
--- plan were not compared with the charge of these two, it would never have workers.
+-- A genetic join search charges each Gather over a join with the flush of all tables
+-- that workers may read, here two of three, and only the accounts of these grow. If it
+-- were charged with the third, too, it would never have workers.
 CREATE FUNCTION leader_only(int) RETURNS int LANGUAGE plpgsql PARALLEL RESTRICTED COST 0.1 AS 'BEGIN RETURN $1; END';
 CREATE TEMP TABLE few AS SELECT g AS id FROM generate_series(1, 10) g;
 VACUUM (ANALYZE) few;

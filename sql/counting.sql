@@ -20,10 +20,10 @@ CREATE INDEX t_id ON t (id);
 -- Are there dirty pages, and does the plan have their number?
 CREATE FUNCTION counted(OUT dirty bool, OUT right_number bool) LANGUAGE plpgsql AS $$
 DECLARE
-	planned float8 := flush_plan('SELECT count(*), sum(id) FROM t')->>'Planned Flush Cost';
+	planned float8 := flush_plan('SELECT count(*), sum(id) FROM t')->>'Planned Dirtied Buffers';
 	actual float8;
 BEGIN
-	actual := (SELECT coalesce(sum(r.dirty), 0) FROM pg_local_buffers_relations() r
+	actual := (SELECT coalesce(sum(r.dirty), 0) FROM temp_parallel_relations() r
 				WHERE r."table" = 't'::regclass AND r.kind <> 'index');
 	dirty := actual > 0;
 	right_number := planned = actual;
@@ -114,6 +114,24 @@ SELECT * FROM counted();
 CREATE TEMP TABLE filler AS SELECT repeat('x', 1000) FROM generate_series(1, 10000);
 SELECT right_number FROM counted();
 
-DROP TABLE t, filler;
+-- A large pool is counted again only if the pages that have changed cost more than
+-- an eighth of its search, here 7 or 8, so that small statements between small changes
+-- do not wait for it.
+\c
+SET temp_buffers = '64MB';
+\i sql/include/cheap_workers.sql
+SET cpu_tuple_cost = 1000;
+SET temp_parallel.write_temp_page_cost = 1;
+SET temp_parallel.buffer_scan_cost = 0.01;
+CREATE TEMP TABLE t (id int, pad text) WITH (parallel_workers = 2, fillfactor = 50);
+INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 18000) i;
+SELECT pg_flush_local_buffers('t') > 5000 AS written;
+SELECT * FROM counted();
+UPDATE t SET id = -1 WHERE ctid = '(1,1)';
+SELECT * FROM counted();
+UPDATE t SET id = -1 WHERE ctid = ANY (SELECT format('(%s,1)', i)::tid FROM generate_series(11, 20) i);
+SELECT * FROM counted();
+
+DROP TABLE t;
 DROP FUNCTION counted, explain_analyze, flush_plan;
 DROP EXTENSION temp_parallel;

@@ -15,7 +15,7 @@ UPDATE t SET id = id WHERE id <= 10;
 UPDATE other SET id = id WHERE id <= 20;
 SELECT pg_dirty_local_buffers() AS dirty \gset
 SET temp_parallel.write_temp_page_cost = 1;
-SELECT pg_temp_flush_cost('t') AS t, pg_temp_flush_cost('other') AS other \gset dirty_
+SELECT (temp_parallel_flush_cost('t')).flush_cost AS t, (temp_parallel_flush_cost('other')).flush_cost AS other \gset dirty_
 SELECT :dirty_t >= 10 AS t, :dirty_other >= 20 AS other,
        :dirty_t + :dirty_other = :dirty AS both;
 SET temp_parallel.write_temp_page_cost = 0;

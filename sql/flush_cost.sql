@@ -14,18 +14,18 @@ UPDATE t SET id = id WHERE id <= 10;
 SET temp_parallel.write_temp_page_cost = 7;
 SELECT (plan->>'Planned Flush Cost')::float8 =
        7 * (plan->>'Planned Dirtied Buffers')::int AS cost,
-       (plan->>'Planned Flush Cost')::float8 = pg_temp_flush_cost('t') AS same,
+       (plan->>'Planned Flush Cost')::float8 = (temp_parallel_flush_cost('t')).flush_cost AS same,
        (plan->>'Planned Allocated Buffers')::int = pg_allocated_local_buffers() AS allocated,
        (plan->>'Planned Dirtied Buffers')::int >= 10 AS dirtied
   FROM flush_plan('SELECT count(*) FROM t') plan;
 
 -- A table joined with itself is flushed, and charged, once.
-SELECT (plan->>'Planned Flush Cost')::float8 = pg_temp_flush_cost('t') AS once
+SELECT (plan->>'Planned Flush Cost')::float8 = (temp_parallel_flush_cost('t')).flush_cost AS once
   FROM flush_plan('SELECT count(*) FROM t a JOIN t b USING (id)') plan;
 -- Two tables are charged together, with one scan of the pool.
 SET temp_parallel.buffer_scan_cost = 1;
 SELECT (plan->>'Planned Flush Cost')::float8 =
-       pg_temp_flush_cost('t') + pg_temp_flush_cost('other')
+       (temp_parallel_flush_cost('t')).flush_cost + (temp_parallel_flush_cost('other')).flush_cost
        - pg_allocated_local_buffers() AS together
   FROM flush_plan('SELECT count(*) FROM t JOIN other USING (id)') plan;
 RESET temp_parallel.buffer_scan_cost;
@@ -39,9 +39,9 @@ INSERT INTO slow SELECT * FROM t;
 ANALYZE slow;
 SET temp_parallel.buffer_scan_cost = 0;
 SET temp_parallel.write_temp_page_cost = 1;
-SELECT pg_temp_flush_cost('slow') AS slow \gset cost_
+SELECT (temp_parallel_flush_cost('slow')).flush_cost AS slow \gset cost_
 SET seq_page_cost = 3;
-SELECT pg_temp_flush_cost('slow') * 3 = :cost_slow AS three_times;
+SELECT (temp_parallel_flush_cost('slow')).flush_cost * 3 = :cost_slow AS three_times;
 RESET seq_page_cost;
 SET temp_parallel.write_temp_page_cost = 0;
 SELECT count(*) AS flushed FROM explain_analyze('SELECT count(*), sum(id) FROM slow') line

@@ -18,7 +18,7 @@ CREATE INDEX indexed_hash ON indexed USING hash (k);
 INSERT INTO indexed SELECT g, g % 1000, repeat('x', 100) FROM generate_series(1, 10000) g;
 ANALYZE indexed;
 CREATE TEMP VIEW dirty_relations AS
-	SELECT relation FROM pg_local_buffers_relations()
+	SELECT relation FROM temp_parallel_relations()
 	 WHERE "table" = 'indexed'::regclass GROUP BY relation HAVING sum(dirty) > 0 ORDER BY relation::text;
 -- Is Gather charged for what its flush node is going to write?
 CREATE FUNCTION charged(query text, OUT as_planned bool) LANGUAGE plpgsql AS $$
@@ -42,7 +42,7 @@ UPDATE indexed SET k = k + 1;
 SET temp_parallel.write_temp_page_cost = 1;
 SELECT (plan->>'Planned Flush Cost')::float8 = sum(dirty) AS without_indexes
   FROM flush_plan('SELECT sum(k) FROM indexed') plan,
-	   pg_local_buffers_relations() WHERE "table" = 'indexed'::regclass AND kind <> 'index'
+	   temp_parallel_relations() WHERE "table" = 'indexed'::regclass AND kind <> 'index'
  GROUP BY plan->>'Planned Flush Cost';
 SELECT * FROM charged('SELECT sum(k) FROM indexed');
 SET temp_parallel.write_temp_page_cost = 0;
@@ -69,7 +69,7 @@ SET temp_parallel.write_temp_page_cost = 1;
 EXPLAIN (COSTS OFF) SELECT count(indexed.filler) FROM other JOIN indexed USING (id);
 SELECT (plan->>'Planned Flush Cost')::float8 = sum(dirty) AS with_index
   FROM flush_plan('SELECT count(indexed.filler) FROM other JOIN indexed USING (id)') plan,
-	   pg_local_buffers_relations()
+	   temp_parallel_relations()
  WHERE kind <> 'index' AND "table" IN ('indexed'::regclass, 'other'::regclass) OR relation = 'indexed_id'::regclass
  GROUP BY plan->>'Planned Flush Cost';
 SELECT * FROM charged('SELECT count(indexed.filler) FROM other JOIN indexed USING (id)');

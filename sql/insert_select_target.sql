@@ -75,7 +75,7 @@ CREATE OPERATOR pg_temp.>>> (leftarg = int, rightarg = int, function = pg_temp.v
 CREATE OPERATOR CLASS pg_temp.volatile_ops FOR TYPE int USING btree AS
 	OPERATOR 1 pg_temp.<<<, OPERATOR 3 =, OPERATOR 5 pg_temp.>>>, FUNCTION 1 pg_temp.volatile_compare(int, int);
 :run ('INSERT INTO plain SELECT id, k, s FROM refused_p ORDER BY id USING OPERATOR(pg_temp.<<<)', 'SELECT * FROM plain');
--- a domain whose constraint calls one
+-- a domain with constraints, whatever these call: no worker checks one
 CREATE DOMAIN pg_temp.volatile_domain AS int CHECK (pg_temp.volatile(VALUE) > 0);
 :run ('INSERT INTO plain SELECT id::pg_temp.volatile_domain, k, s FROM refused_p', 'SELECT * FROM plain');
 :run ('INSERT INTO plain SELECT (array[id]::pg_temp.volatile_domain[])[1], k, s FROM refused_p', 'SELECT * FROM plain');
@@ -98,6 +98,9 @@ CREATE DOMAIN pg_temp.unsafe_domain AS int CHECK (pg_temp.unsafe(VALUE) > 0);
 :run ('INSERT INTO plain SELECT ((''{'' || id || ''}'')::pg_temp.unsafe_domain[])[1], k, s FROM refused_p', 'SELECT * FROM plain');
 CREATE DOMAIN pg_temp.safe_domain AS int CHECK (VALUE > 0);
 :run ('INSERT INTO plain SELECT ((''{'' || id || ''}'')::pg_temp.safe_domain[])[1], k, s FROM refused_p', 'SELECT * FROM plain');
+-- but one without is no reason
+CREATE DOMAIN pg_temp.free_domain AS int;
+:run ('INSERT INTO plain SELECT ((''{'' || id || ''}'')::pg_temp.free_domain[])[1], k, s FROM refused_p', 'SELECT * FROM plain');
 -- WITH that modifies data, or is used by RETURNING; ON CONFLICT DO UPDATE
 CREATE TEMP TABLE u (id int UNIQUE, k int, s text);
 :run ('WITH d AS (DELETE FROM t WHERE k = 1 RETURNING *) INSERT INTO plain SELECT id, k, s FROM refused_p UNION ALL SELECT * FROM d', 'SELECT * FROM plain UNION ALL SELECT * FROM t');

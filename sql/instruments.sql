@@ -26,8 +26,8 @@ $$;
 
 -- no pool yet
 SELECT count(*) FROM pg_local_buffers;
-SELECT * FROM pg_local_buffers_summary();
-SELECT count(*) FROM pg_local_buffers_relations();
+SELECT * FROM temp_parallel_summary();
+SELECT count(*) FROM temp_parallel_relations();
 SELECT * FROM pg_evict_local_buffers();
 SELECT pg_flush_local_buffers(), pg_allocated_local_buffers(), pg_dirty_local_buffers();
 
@@ -50,7 +50,7 @@ SELECT s.buffers_used = count(b.relfilenode) AS used,
 	   abs(s.usagecount_avg - avg(usagecount)) < 1e-6 AS usagecount,
 	   s.buffers_allocated = pg_allocated_local_buffers() AS allocated,
 	   s.buffers_dirty = pg_dirty_local_buffers() AS dirtied
-FROM pg_local_buffers b, pg_local_buffers_summary() s
+FROM pg_local_buffers b, temp_parallel_summary() s
 GROUP BY s.*, s.buffers_used, s.buffers_unused, s.buffers_dirty,
 		 s.buffers_pinned, s.usagecount_avg, s.buffers_allocated;
 SELECT c.relname, b.relforknumber, b.reltablespace = d.dattablespace AS tablespace,
@@ -99,28 +99,28 @@ CREATE TEMP SEQUENCE seq;
 SELECT nextval('seq');
 SELECT "table", regexp_replace(relation::text, '[0-9]+', 'N', 'g') AS relation, kind,
 	   allocated > 0 AS allocated, dirty > 0 AS dirty, pinned
-FROM pg_local_buffers_relations()
+FROM temp_parallel_relations()
 WHERE fork = 'main'
 ORDER BY "table"::text, kind COLLATE "C", relation::text;
-SELECT sum(allocated) = (SELECT buffers_used FROM pg_local_buffers_summary()) AS allocated,
+SELECT sum(allocated) = (SELECT buffers_used FROM temp_parallel_summary()) AS allocated,
 	   sum(dirty) = pg_dirty_local_buffers() AS dirty
-FROM pg_local_buffers_relations();
+FROM temp_parallel_relations();
 -- forks
 VACUUM wide;
-SELECT fork, allocated > 0 AS allocated FROM pg_local_buffers_relations()
+SELECT fork, allocated > 0 AS allocated FROM temp_parallel_relations()
 WHERE relation = 'wide'::regclass ORDER BY fork;
 -- a flush of a table includes its indexes, TOAST table and TOAST index, and no
 -- other table
 SELECT pg_temp_buffers_dirty('test') > 0 AS dirty;
 SELECT pg_flush_local_buffers('wide') > 0 AS flushed;
-SELECT "table", sum(dirty) > 0 AS dirty FROM pg_local_buffers_relations()
+SELECT "table", sum(dirty) > 0 AS dirty FROM temp_parallel_relations()
 WHERE "table" IN ('test'::regclass, 'wide'::regclass) GROUP BY 1 ORDER BY "table"::text;
 -- pages of a file that a rollback would restore have no name
 BEGIN;
 TRUNCATE test;
-SELECT count(*) FROM pg_local_buffers_relations() WHERE relation IS NULL;
+SELECT count(*) FROM temp_parallel_relations() WHERE relation IS NULL;
 ROLLBACK;
-SELECT count(*) FROM pg_local_buffers_relations() WHERE relation IS NULL;
+SELECT count(*) FROM temp_parallel_relations() WHERE relation IS NULL;
 
 -- no row is lost: an eviction writes dirty pages first
 UPDATE test SET id = -id WHERE id % 3 = 0;
@@ -129,18 +129,18 @@ UPDATE wide SET big = repeat('z', 5000) WHERE id % 2 = 0;
 SELECT sum(id) AS sum, count(*) AS rows, md5(string_agg(id || pad, ',' ORDER BY id)) AS md5
 FROM test \gset before_
 SELECT md5(string_agg(id || big, ',' ORDER BY id)) AS wide FROM wide \gset before_
-SELECT sum(dirty) AS dirty FROM pg_local_buffers_relations()
+SELECT sum(dirty) AS dirty FROM temp_parallel_relations()
 WHERE "table" = 'test'::regclass \gset
 SELECT buffers_evicted > 0 AS evicted, buffers_flushed = :dirty AS flushed,
 	   buffers_skipped
 FROM pg_evict_local_buffers('test');
-SELECT count(*) FROM pg_local_buffers_relations() WHERE "table" = 'test'::regclass;
-SELECT count(*) > 0 AS others FROM pg_local_buffers_relations() WHERE "table" = 'wide'::regclass;
+SELECT count(*) FROM temp_parallel_relations() WHERE "table" = 'test'::regclass;
+SELECT count(*) > 0 AS others FROM temp_parallel_relations() WHERE "table" = 'wide'::regclass;
 SELECT buffers_evicted > 0 AS evicted, buffers_flushed > 0 AS flushed, buffers_skipped
 FROM pg_evict_local_buffers();
 SELECT buffers_used, buffers_dirty, buffers_pinned, usagecount_avg,
 	   buffers_allocated > 0 AS allocated
-FROM pg_local_buffers_summary();
+FROM temp_parallel_summary();
 SELECT sum(id) = :before_sum AS sum, count(*) = :before_rows AS rows,
 	   md5(string_agg(id || pad, ',' ORDER BY id)) = :'before_md5' AS md5
 FROM test;
@@ -161,9 +161,9 @@ BEGIN;
 DECLARE c CURSOR FOR SELECT id FROM test;
 FETCH FORWARD 10 FROM c \g /dev/null
 UPDATE test SET pad = 'changed' WHERE id = 1;
-SELECT buffers_pinned > 0 AS pinned FROM pg_local_buffers_summary();
+SELECT buffers_pinned > 0 AS pinned FROM temp_parallel_summary();
 SELECT buffers_skipped > 0 AS skipped, buffers_skipped = s.buffers_pinned AS pinned
-FROM pg_local_buffers_summary() s, pg_evict_local_buffers('test');
+FROM temp_parallel_summary() s, pg_evict_local_buffers('test');
 -- they can still be looked up
 SELECT count(*) > 0 AS stayed, bool_and(pins > 0) AS pinned FROM pg_local_buffers
 WHERE relfilenode = pg_relation_filenode('test');
@@ -178,28 +178,20 @@ FROM test;
 INSERT INTO test SELECT i, repeat('x', 100) FROM generate_series(1, 58 * 1200) i;
 SELECT count(*) AS rows FROM test \gset before_
 SELECT pg_read_temp_relation('test', true) = pg_relation_size('test') / current_setting('block_size')::int AS read;
-SELECT buffers_used <= 1024 AS used FROM pg_local_buffers_summary();
+SELECT buffers_used <= 1024 AS used FROM temp_parallel_summary();
 SELECT buffers_evicted BETWEEN 900 AND 1024 AS evicted FROM pg_evict_local_buffers('test');
 SELECT count(*) = :before_rows AS rows FROM test;
-
--- the operating system's cache
-SELECT pages = pg_total_relation_size('wide') / current_setting('block_size')::int AS pages,
-	   coalesce(still_cached, 0) BETWEEN 0 AND pages AS still_cached
-FROM pg_temp_os_cache_evict('wide');
-SELECT count(*) FROM pg_local_buffers_relations() WHERE "table" = 'wide'::regclass;
-SELECT md5(string_agg(id || big, ',' ORDER BY id)) = :'before_wide' AS wide FROM wide;
 
 -- an empty table
 CREATE TEMP TABLE empty ();
 SELECT pg_read_temp_relation('empty', true), pg_read_temp_relation('empty', false),
 	   pg_temp_buffers_dirty('empty'), pg_flush_local_buffers('empty');
 SELECT * FROM pg_evict_local_buffers('empty');
-SELECT * FROM pg_temp_os_cache_evict('empty');
 
 -- a cancel request takes effect before the first page
 DO $$ BEGIN PERFORM pg_flush_local_buffers(); PERFORM pg_evict_local_buffers(); END $$;
 SELECT pg_cancel_backend(pg_backend_pid()), pg_read_temp_relation('test', false);
-SELECT buffers_used FROM pg_local_buffers_summary();
+SELECT buffers_used FROM temp_parallel_summary();
 SELECT pg_read_temp_relation('wide') > 0 AS read;
 SELECT pg_cancel_backend(pg_backend_pid()), pg_temp_buffers_dirty('wide');
 SELECT pg_dirty_local_buffers();

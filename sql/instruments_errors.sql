@@ -21,8 +21,7 @@ INSERT INTO functions VALUES
 	(2, 'pg_temp_buffers_dirty(%s)'),
 	(3, 'pg_flush_local_buffers(%s::regclass)'),
 	(4, 'pg_evict_local_buffers(%s)'),
-	(5, 'pg_temp_os_cache_evict(%s)'),
-	(6, 'pg_temp_flush_cost(%s)');
+	(5, 'temp_parallel_flush_cost(%s)');
 
 -- all functions check their table in the same way and order
 SELECT call, refused('SELECT ' || format(call, quote_literal('mine'))) FROM functions ORDER BY no;
@@ -69,16 +68,16 @@ INSERT INTO theirs SELECT i, 'theirs' FROM generate_series(1, 100) i;
 SELECT call, refused('SELECT ' || format(call, quote_literal('theirs'))) FROM functions ORDER BY no;
 -- any role may call these
 SELECT count(*) > 0 AS buffers FROM pg_local_buffers;
-SELECT buffers_used > 0 AS used FROM pg_local_buffers_summary();
-SELECT count(*) > 0 AS relations FROM pg_local_buffers_relations();
+SELECT buffers_used > 0 AS used FROM temp_parallel_summary();
+SELECT count(*) > 0 AS relations FROM temp_parallel_relations();
 SELECT flushes >= 0 AS stats FROM temp_parallel_stats();
 SELECT pg_flush_local_buffers() >= 0 AS flushed;
 -- without a table, only the pages of the role's own tables are evicted
 SELECT pg_read_temp_relation('mine') > 0 AS mine, pg_read_temp_relation('theirs') > 0 AS theirs;
 SELECT buffers_evicted > 0 AS evicted, buffers_skipped > 0 AS skipped
 FROM pg_evict_local_buffers();
-SELECT count(*) FROM pg_local_buffers_relations() WHERE "table" = 'theirs'::regclass;
-SELECT count(*) > 0 AS stayed FROM pg_local_buffers_relations() WHERE "table" = 'mine'::regclass;
+SELECT count(*) FROM temp_parallel_relations() WHERE "table" = 'theirs'::regclass;
+SELECT count(*) > 0 AS stayed FROM temp_parallel_relations() WHERE "table" = 'mine'::regclass;
 RESET ROLE;
 
 --
@@ -102,14 +101,13 @@ SELECT set_config(name, 'on', true) FROM pg_settings
 WHERE name IN ('debug_parallel_query', 'force_parallel_mode');
 SELECT call, refused('SELECT ' || format(call, quote_literal('mine'))) FROM functions ORDER BY no;
 SELECT call, refused('SELECT * FROM ' || call)
-FROM unnest(ARRAY['pg_local_buffers', 'pg_local_buffers_summary()',
-				  'pg_local_buffers_relations()', 'temp_parallel_stats()', 'temp_parallel_tables',
+FROM unnest(ARRAY['pg_local_buffers', 'temp_parallel_summary()',
+				  'temp_parallel_relations()', 'temp_parallel_stats()', 'temp_parallel_tables',
 				  'pg_allocated_local_buffers()', 'pg_dirty_local_buffers()',
-				  'pg_temp_flush_cost()', 'pg_flush_local_buffers()',
-				  'pg_evict_local_buffers()']) call;
+				  'pg_flush_local_buffers()', 'pg_evict_local_buffers()']) call;
 ROLLBACK;
 
--- in the leader of a parallel query, only those that write fail
+-- in the leader of a parallel query, of those in C only those that write fail
 BEGIN;
 \i sql/include/cheap_workers.sql
 SELECT format('ALTER FUNCTION %s PARALLEL RESTRICTED', p.oid::regprocedure)
@@ -118,17 +116,17 @@ WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND p.proparallel = 'u
 	  d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'temp_parallel')
 ORDER BY p.oid::regprocedure::text COLLATE "C" \gexec
 SELECT flushes FROM temp_parallel_stats() \gset
-SELECT count(*), pg_temp_flush_cost('mine') >= 0 AS cost, pg_dirty_local_buffers() >= 0 AS dirty,
-	   (pg_local_buffers_summary()).buffers_used > 0 AS used
+SELECT count(*), (temp_parallel_flush_cost('mine')).flush_cost >= 0 AS cost, pg_dirty_local_buffers() >= 0 AS dirty,
+	   (SELECT count(*) > 0 FROM temp_parallel_pages()) AS pages
 FROM mine;
 SELECT flushes - :flushes AS flushes FROM temp_parallel_stats();
 SELECT call, refused('SELECT count(*), ' || format(call, quote_literal('mine')) || ' FROM mine')
-FROM functions WHERE call NOT LIKE 'pg_temp_flush_cost%' ORDER BY no;
+FROM functions WHERE call NOT LIKE 'temp_parallel_flush_cost%' ORDER BY no;
 SELECT call, refused('SELECT count(*), ' || call || ' FROM mine')
 FROM unnest(ARRAY['pg_flush_local_buffers()', 'pg_evict_local_buffers()']) call;
 -- after these errors the table is readable and no buffer is pinned
 SELECT count(*) FROM mine;
-SELECT buffers_pinned FROM pg_local_buffers_summary();
+SELECT buffers_pinned FROM temp_parallel_summary();
 ROLLBACK;
 
 -- every function has a comment

@@ -80,7 +80,7 @@ RESET parallel_leader_participation;
 BEGIN;
 :count \gset before_
 SELECT pg_flush_local_buffers('t') >= 0 AS done;
-SELECT pg_temp_flush_cost('t') >= 0 AS done;
+SELECT (temp_parallel_flush_cost('t')).flush_cost >= 0 AS done;
 SELECT buffers_skipped FROM pg_evict_local_buffers('t');
 :count \gset after_
 SELECT :after_locks - :before_locks AS more_locks;

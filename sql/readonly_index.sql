@@ -30,7 +30,7 @@ BEGIN
 		WHEN 'move' THEN MOVE FORWARD 800 FROM c;
 		WHEN 'set back' THEN MOVE ABSOLUTE 0 FROM c;
 	END CASE;
-	RETURN (SELECT sum(dirty) > 0 FROM pg_local_buffers_relations() WHERE kind = 'index');
+	RETURN (SELECT sum(dirty) > 0 FROM temp_parallel_relations() WHERE kind = 'index');
 END $$;
 
 -- Opens a cursor on t, moves it past some dead rows, and calls use_cursor(): by

@@ -274,8 +274,7 @@ INSERT INTO calls VALUES
 	(2, 'pg_temp_buffers_dirty(%s)'),
 	(3, 'pg_flush_local_buffers(%s::regclass)'),
 	(4, 'pg_evict_local_buffers(%s)'),
-	(5, 'pg_temp_os_cache_evict(%s)'),
-	(6, 'pg_temp_flush_cost(%s)');
+	(5, 'temp_parallel_flush_cost(%s)');
 GRANT SELECT ON calls TO PUBLIC;
 SELECT kind, string_agg(DISTINCT regexp_replace(tp_security.refused(format('SELECT ' || call, oid)), 'toast_\d+', 'toast_N'), ', ')
 FROM calls,
@@ -309,7 +308,7 @@ SELECT tp_security.as_alice('SELECT pg_evict_local_buffers(''notes'')'),
 	   tp_security.as_alice('SELECT pg_read_temp_relation(''bobs'')');
 SELECT pg_read_temp_relation('bobs') > 0 AS read;
 SELECT tp_security.as_alice('SELECT pg_evict_local_buffers()');
-SELECT "table", count(*) > 0 AS stayed FROM pg_local_buffers_relations()
+SELECT "table", count(*) > 0 AS stayed FROM temp_parallel_relations()
 WHERE "table" IN ('bobs'::regclass, 'notes'::regclass) GROUP BY "table";
 
 -- A privilege on a parent is not a privilege on its partitions, and vice versa.
@@ -338,11 +337,14 @@ SELECT count(*) FILTER (WHERE relfilenode = pg_relation_filenode('notes') AND re
 	   count(*) FILTER (WHERE relfilenode IS NULL AND usagecount IS NOT NULL AND
 							  num_nonnulls(reltablespace, reldatabase, relforknumber, relblocknumber) = 0) > 0,
 	   count(*) FILTER (WHERE isdirty IS NOT NULL) = max(buffers_used)
-FROM pg_local_buffers, pg_local_buffers_summary() $$;
+FROM pg_local_buffers, temp_parallel_summary() $$;
 SELECT * FROM tp_security.seen();
 :as_bob
 SELECT pg_read_temp_relation('bobs') > 0 AS read;
 SELECT * FROM tp_security.seen();
+SELECT "table", kind, allocated > 0 AS allocated FROM temp_parallel_relations() WHERE "table" = 'notes'::regclass AND kind = 'table' AND fork = 'main';
+SELECT relation, pages > 0 AS pages, flush_cost >= 0 AS cost FROM temp_parallel_tables WHERE relation = 'notes'::regclass;
+SELECT tp_security.refused('SELECT temp_parallel_flush_cost(''notes'')');
 SET ROLE regress_tp_monitor;
 SELECT * FROM tp_security.seen();
 RESET ROLE;
@@ -389,29 +391,41 @@ SELECT measured_pages FROM temp_parallel_calibrate(16, 6, max_cv => 'infinity');
 RESET client_min_messages;
 RESET search_path;
 
--- A schema in which another role has created functions: one that the extension
--- would replace or call is an error, and the view uses the extension's own
--- function.
+-- A schema in which another role has created functions and operators: one that the
+-- extension would replace is an error, and its view and functions, two of which have the
+-- privileges of a superuser, call none that fits their calls as well or better.
 DROP EXTENSION temp_parallel;
 CREATE SCHEMA regress_tp_hostile AUTHORIZATION regress_tp_bob;
 :as_bob
-CREATE FUNCTION regress_tp_hostile.pg_local_buffers_pages() RETURNS int LANGUAGE sql AS 'SELECT 666';
+CREATE FUNCTION regress_tp_hostile.temp_parallel_pages() RETURNS int LANGUAGE sql AS 'SELECT 666';
 RESET ROLE;
 SELECT tp_security.refused('CREATE EXTENSION temp_parallel SCHEMA regress_tp_hostile');
 :as_bob
-DROP FUNCTION regress_tp_hostile.pg_local_buffers_pages();
-CREATE FUNCTION regress_tp_hostile.pg_local_buffers_pages(int DEFAULT 0) RETURNS int LANGUAGE sql AS 'SELECT 666';
+DROP FUNCTION regress_tp_hostile.temp_parallel_pages();
+CREATE FUNCTION regress_tp_hostile.temp_parallel_pages(int DEFAULT 0) RETURNS int LANGUAGE sql AS 'SELECT 666';
 RESET ROLE;
 SELECT tp_security.refused('CREATE EXTENSION temp_parallel SCHEMA regress_tp_hostile');
 :as_bob
-DROP FUNCTION regress_tp_hostile.pg_local_buffers_pages(int);
-CREATE FUNCTION regress_tp_hostile.pg_local_buffers_pages(VARIADIC text[]) RETURNS int LANGUAGE sql AS 'SELECT 666';
+DROP FUNCTION regress_tp_hostile.temp_parallel_pages(int);
+CREATE FUNCTION regress_tp_hostile.temp_parallel_pages(VARIADIC text[]) RETURNS int LANGUAGE sql AS 'SELECT 666';
 CREATE DOMAIN regress_tp_hostile.regclass AS text CHECK (VALUE = 'gotcha');
 RESET ROLE;
 CREATE EXTENSION temp_parallel SCHEMA regress_tp_hostile;
 SELECT relname, refobjid::regprocedure
 FROM pg_depend JOIN pg_rewrite r ON objid = r.oid JOIN pg_class c ON ev_class = c.oid
 WHERE relname = 'pg_local_buffers' AND refclassid = 'pg_proc'::regclass;
+CREATE FUNCTION regress_tp_hostile.temp_parallel_flush_cost(oid, OUT int, OUT pg_catalog.float8, OUT pg_catalog.float8) LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'gotcha'; END $$;
+CREATE FUNCTION regress_tp_hostile.pg_read_temp_relation(regclass) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'gotcha'; END $$;
+CREATE FUNCTION regress_tp_hostile.gotcha(oid, regclass) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'gotcha'; END $$;
+CREATE OPERATOR regress_tp_hostile.= (FUNCTION = regress_tp_hostile.gotcha, LEFTARG = oid, RIGHTARG = regclass);
+SET search_path = regress_tp_hostile;
+SELECT relation::text COLLATE "C", pages > 0 AS pages FROM temp_parallel_tables WHERE relation::text ~ 'notes';
+SELECT "table", kind FROM temp_parallel_relations() WHERE "table"::text ~ 'notes' AND kind = 'table' AND fork = 'main';
+SELECT buffers_used > 0 AS used FROM temp_parallel_summary();
+SET client_min_messages = error;
+SELECT measured_pages FROM temp_parallel_calibrate(16, 6, max_cv => 'infinity');
+RESET client_min_messages;
+RESET search_path;
 SELECT DISTINCT proargtypes[0]::regtype FROM pg_proc
 WHERE pronamespace = 'regress_tp_hostile'::regnamespace AND proname LIKE 'pg_temp_%';
 -- the owner of the schema does not own the extension's objects
@@ -420,10 +434,10 @@ SELECT tp_security.refused('DROP FUNCTION regress_tp_hostile.pg_flush_local_buff
 SELECT tp_security.refused('ALTER FUNCTION regress_tp_hostile.pg_flush_local_buffers() PARALLEL SAFE');
 RESET ROLE;
 
--- It can be moved to another schema.
-ALTER EXTENSION temp_parallel SET SCHEMA tp_security;
-SELECT count(*) > 0 AS buffers FROM tp_security.pg_local_buffers;
-SELECT tp_security.pg_flush_local_buffers('notes'::regclass) >= 0 AS flushed;
+-- It cannot be moved to another schema, as its functions name theirs.
+SELECT tp_security.refused('ALTER EXTENSION temp_parallel SET SCHEMA tp_security');
+SELECT count(*) > 0 AS buffers FROM regress_tp_hostile.pg_local_buffers;
+SELECT regress_tp_hostile.pg_flush_local_buffers('notes'::regclass) >= 0 AS flushed;
 SELECT * FROM tp_security.everywhere('SELECT count(*) FROM notes');
 -- Only a superuser can install it, even if others may create objects in the database.
 DROP EXTENSION temp_parallel;

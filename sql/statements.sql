@@ -5,11 +5,10 @@ LOAD 'temp_parallel';
 \i sql/include/cheap_workers.sql
 
 -- The number of dirty pages of a table.  A flush for workers makes it 0.
-CREATE FUNCTION pg_temp.flush_cost(regclass) RETURNS float8
-AS 'temp_parallel', 'pg_temp_flush_cost' LANGUAGE C;
-CREATE FUNCTION pg_temp.dirty(regclass) RETURNS float8 LANGUAGE sql
-SET temp_parallel.write_temp_page_cost = 1 SET temp_parallel.buffer_scan_cost = 0
-AS 'SELECT pg_temp.flush_cost($1)';
+CREATE FUNCTION pg_temp.flush_cost(regclass, OUT dirty_pages int, OUT flush_cost float8, OUT account float8)
+AS 'temp_parallel', 'temp_parallel_flush_cost' LANGUAGE C;
+CREATE FUNCTION pg_temp.dirty(regclass) RETURNS int LANGUAGE sql
+AS 'SELECT dirty_pages FROM pg_temp.flush_cost($1)';
 
 CREATE TEMP TABLE t (id int, g int, v int);
 INSERT INTO t SELECT i, i % 10, i FROM generate_series(1, 3000) i;
@@ -229,5 +228,29 @@ SET max_parallel_workers = 0;
 SELECT count(*), sum(v) FROM t;
 :flushed
 RESET max_parallel_workers;
+
+-- A statement that is nested deeply is planned as without the module, or refused with
+-- core's error for the depth of the stack.  Otherwise a walk over the plan could take
+-- time exponential in its depth, or a crash.
+CREATE TEMP TABLE deep AS SELECT i AS id FROM generate_series(1, 3) i;
+ANALYZE deep;
+CREATE FUNCTION pg_temp.nested(depth int, enabled text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	answer text;
+BEGIN
+	PERFORM set_config('temp_parallel.enabled', enabled, true);
+	EXECUTE 'SELECT count(*) FROM (SELECT id FROM deep' ||
+			repeat(' EXCEPT ALL SELECT -id FROM deep', depth) || ') s' INTO answer;
+	RETURN answer;
+EXCEPTION WHEN statement_too_complex THEN
+	RETURN SQLERRM;
+END $$;
+SET max_stack_depth = '500kB';
+SET statement_timeout = '2min';
+SELECT depth, pg_temp.nested(depth, 'on'), pg_temp.nested(depth, 'off') FROM (VALUES (20), (2000)) v (depth);
+SELECT depth FROM (VALUES (80), (160)) v (depth)
+WHERE pg_temp.nested(depth, 'on') <> pg_temp.nested(depth, 'off');
+RESET statement_timeout;
+RESET max_stack_depth;
 
 DROP TABLE statements_p;

@@ -133,6 +133,40 @@ is( $node->safe_psql('postgres', qq{
 		DROP EXTENSION temp_parallel;}),
 	"t\nt", 'CREATE EXTENSION');
 
+# A session whose first contact with the library is a function of the extension.
+# In the middle of a parallel query the library could not take over the settings
+# that the session has made before, and would work although it is disabled.
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET ALL');
+$node->restart;
+$node->safe_psql('postgres', q{
+	ALTER ROLE CURRENT_USER RESET temp_parallel.enabled;
+	CREATE EXTENSION temp_parallel;
+	CREATE FUNCTION first_contact(int) RETURNS int LANGUAGE plpgsql
+		AS 'BEGIN RETURN pg_dirty_local_buffers(); END';
+	CREATE UNLOGGED TABLE unlogged AS SELECT g AS id FROM generate_series(1, 20000) g;
+	ANALYZE unlogged;});
+is( $node->safe_psql('postgres', q{
+		SELECT p.oid::regprocedure
+		FROM pg_depend JOIN pg_proc p ON objid = p.oid AND classid = 'pg_proc'::regclass
+		WHERE refobjid = (SELECT oid FROM pg_extension WHERE extname = 'temp_parallel') AND
+			  deptype = 'e' AND proparallel <> 'u';}),
+	'', 'no statement that calls a function of the extension has workers');
+
+my $contact = q{
+	SET temp_parallel.enabled = off;
+	SET max_parallel_workers_per_gather = 2;
+	SET min_parallel_table_scan_size = 0;
+	SET parallel_setup_cost = 0;
+	SET parallel_tuple_cost = 0;
+	SELECT first_contact(id) FROM unlogged WHERE id = 1;
+	SHOW temp_parallel.enabled;};
+is( $node->safe_psql('postgres', $contact), "0\noff", 'a function loads the library: settings are kept');
+$node->safe_psql('postgres', 'ALTER FUNCTION first_contact PARALLEL RESTRICTED');
+$node->psql('postgres', $contact, stdout => \my $settings, stderr => \my $settings_err, on_error_stop => 0);
+is($settings, 'off', 'a function that is marked wrongly: settings are kept');
+like($settings_err, qr/ERROR:  cannot load temp_parallel during a parallel operation\nHINT:  .*PARALLEL UNSAFE/,
+	'a function that is marked wrongly: the error says so');
+
 # No file of a temporary table remains.
 $node->restart;
 is( $node->safe_psql('postgres',
@@ -154,6 +188,7 @@ sub objects
 	my ($create) = @_;
 
 	return $node->safe_psql('postgres', qq{
+		DROP EXTENSION IF EXISTS temp_parallel;
 		BEGIN;
 		$create
 		SELECT extversion FROM pg_extension WHERE extname = 'temp_parallel';

@@ -47,6 +47,9 @@ is(as('alice', 'ALTER ROLE alice SET session_preload_libraries = temp_parallel')
 is(as('alice', 'ALTER SYSTEM SET session_preload_libraries = temp_parallel'),
 	'permission denied to set parameter "session_preload_libraries"', 'a list for the server');
 
+like(($node->psql('postgres', 'BEGIN; DROP EXTENSION plpgsql; CREATE EXTENSION temp_parallel'))[2],
+	qr/required extension "plpgsql" is not installed\nHINT:  Use CREATE EXTENSION ... CASCADE/, 'CREATE EXTENSION without PL/pgSQL');
+
 superuser(q{LOAD 'temp_parallel'; CREATE EXTENSION temp_parallel});
 like(as('alice', "SELECT pg_dirty_local_buffers(); $parallel"), $workers, 'calling a function loads the library');
 is(as('alice', q{SELECT pg_dirty_local_buffers(); SET temp_parallel.enabled = off; SHOW temp_parallel.enabled}),

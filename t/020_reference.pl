@@ -3,7 +3,7 @@
 # is not there, or not find what is.
 #
 # Settings, functions, views and columns are compared with the server's catalog;
-# lines of EXPLAIN and errors, for which there is no catalog, with the C files, and
+# lines of EXPLAIN and errors, for which there is no catalog, with the C files and the script, and
 # the reasons in doc/insert_select.md with those of plan_insert.c.
 
 use strict;
@@ -17,6 +17,7 @@ use Test::More;
 my $top = "$FindBin::RealBin/..";
 my $reference = slurp_file("$top/doc/reference.md");
 my $source = join '', map { slurp_file($_) } sort glob "$top/*.c";
+my $script = join '', map { slurp_file($_) } sort glob "$top/temp_parallel--*.sql";
 
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
@@ -135,7 +136,7 @@ same('lines of EXPLAIN',
 sub message { return $_[0] =~ s/\\"/"/gr =~ s/%m|%\.?\d*l?[a-z]|INT64_FORMAT/.../gr =~ s/%%/%/gr; }
 
 # "SQLSTATE or level: message" of each ereport() but one, which is not in a build that
-# users have.
+# users have, and of each RAISE.
 my (@raised, %name_of_code);
 my $string = qr/"((?:[^"\\]|\\.)*)"/;
 while ($source =~ /\bereport\((ERROR|WARNING|NOTICE),(.*?)\);\n/gs)
@@ -152,6 +153,13 @@ while ($source =~ /\bereport\((ERROR|WARNING|NOTICE),(.*?)\);\n/gs)
 		$name_of_code{$code} = 1;
 	}
 }
+while ($script =~ /\bRAISE (EXCEPTION|WARNING|NOTICE) '([^']+)'(.*?);\n/gs)
+{
+	my ($level, $format, $options) = ($1, $2, $3);
+	my $code = $level ne 'EXCEPTION' ? $level : $options =~ /\bERRCODE = '(\w+)'/ ? $1 : 'none';
+	push @raised, [ $code, $format =~ s/%/.../gr ];
+	$name_of_code{$code} = 1;
+}
 is(scalar(() = $source =~ /\bereport\(/g), scalar(() = $source =~ /\bereport\((ERROR|WARNING|NOTICE),.*?\);\n/gs),
 	'no report is of another level');
 my %sqlstate = map { $_ => $_ } keys %name_of_code;
@@ -161,8 +169,7 @@ foreach my $code (grep { /^[a-z_0-9]+$/ } keys %name_of_code)
 		"\\set VERBOSITY sqlstate\nDO \$\$ BEGIN RAISE 'x' USING ERRCODE = '$code'; END \$\$"))[2] =~
 	  /ERROR:\s+(\w{5})/ ? $1 : 'unknown';
 }
-my ($errors, $with_hint) = map { my $h = $_; (grep { $_->[0] eq $h } @sections)[0][1] }
-  ('Errors', 'Errors of the server, with a hint');
+my ($errors) = map { $_->[1] } grep { $_->[0] eq 'Errors' } @sections;
 same('errors',
 	[ map { "$_->[0]: $_->[1]" =~ tr/`//dr } rows($errors, 'SQLSTATE') ],
 	[ map { "$sqlstate{$_->[0]}: $_->[1]" } @raised ]);
@@ -172,10 +179,6 @@ same('internal errors',
 	[ split /\n/, $internal ],
 	[ map { message($_) } $source =~ /\belog\(ERROR, $string/g ]);
 is(scalar(() = $source =~ /\belog\(/g), scalar(() = $source =~ /\belog\(ERROR, "/g), 'elog() raises errors only');
-
-# Those to which exec_hint.c adds a hint are the server's own.
-is(scalar(rows($with_hint, 'SQLSTATE')), scalar(() = slurp_file("$top/exec_hint.c") =~ /\bstrcmp\(|names_refused_file\(/g),
-	'as many errors get a hint as are documented');
 
 # ----------
 # INSERT ... SELECT

@@ -71,6 +71,15 @@ foreach my $pool (@pools)
 	$s->safe('SET max_parallel_workers = 100;');
 	make_busy(7);
 	launched($s, 0, "$pool, no process left");
+	# nor for finding out whether workers can read the memory of a new session
+	is($node->safe_psql('postgres', q{
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+CREATE TEMP TABLE f AS SELECT g FROM generate_series(1, 100000) g;
+SELECT count(*), sum(g) FROM f;
+SELECT pages_flushed > 0, pages_shared, not_shared FROM temp_parallel_stats();
+}), "100000|5000050000\nt|0|", "$pool, no process left: pages are written");
 	make_idle();
 	launched($s, 2, "$pool, all workers again");
 

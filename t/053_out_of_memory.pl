@@ -12,6 +12,7 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
+use Build qw(build);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use TempParallel;
@@ -104,6 +105,39 @@ foreach my $pool (@pools)
 	}
 	cmp_ok($failed, '>', 0, "$pool: $failed statements failed in the leader");
 	shares($s, $pool);
+	$s->quit;
+}
+
+# When a transaction ends, nothing may fail: once it is committed, an error ends the
+# server. Another module takes the memory away while callbacks run, when a table with
+# an account is changed, dropped and rolled back.
+my $no_memory = build('no_memory_at_end',
+	[ glob("$FindBin::RealBin/other_modules/*.[ch]"), "$FindBin::RealBin/other_modules/Makefile",
+		"$FindBin::RealBin/../temp_parallel_compat.h" ]);
+$other->safe("CREATE FUNCTION no_memory_at_end() RETURNS void LANGUAGE C AS '$no_memory';");
+{
+	local $ENV{PGOPTIONS} = "-c session_preload_libraries=$no_memory,temp_parallel";
+	my $s = fault_session($node, '32MB');
+
+	make_tables($s);
+	is( $s->safe(q{
+SET temp_parallel.write_temp_page_cost = 1000;
+SET temp_parallel.share_local_buffers = off;
+UPDATE t SET v = v;
+UPDATE pusher SET g = g;
+SELECT count(*) > 0 FROM t, pusher WHERE id = g;
+SELECT count(*) FROM temp_parallel_tables WHERE account > 0;}),
+		"t\n2", 'no memory at the end: two tables with accounts');
+	is( $s->safe(q{
+SELECT no_memory_at_end();
+UPDATE t SET v = v;
+BEGIN;
+DROP TABLE pusher;
+ROLLBACK;
+SELECT count(*) FROM temp_parallel_tables WHERE account > 0;
+DROP TABLE pusher;
+SELECT count(*) FROM temp_parallel_tables WHERE account > 0;}),
+		"\n2\n1", 'no memory at the end: and the accounts are right');
 	$s->quit;
 }
 

@@ -1,6 +1,7 @@
 # Sharing of the leader's local buffers where the system does not permit it: pages are
 # written instead, and temp_parallel_stats() says why. If only workers cannot map the
-# memory, one statement fails, and the session does not share again.
+# memory, which another process finds out before the first pages are listed, no statement
+# fails; if they cannot later, one does, and the session does not share again.
 #
 # Processes that are killed or canceled while workers read the leader's memory are in
 # t/050_killed.pl, t/051_canceled.pl and t/059_insert_select.pl.
@@ -54,21 +55,47 @@ is($node->safe_psql('postgres', "$fill $query $stats"), "$answer\nt|f|", 'shared
 like($node->safe_psql('postgres', "$fill SELECT regexp_replace(pg_read_file('/proc/self/status'), '.*RssShmem:\\s*(\\d+) kB.*', '\\1')::int > 2000;"),
 	qr/^t$/, 'the pool is shared memory');
 
-# Other processes cannot open its files.
-is($node->safe_psql('postgres', "SELECT FROM set_dumpable(false); $fill $query $stats"),
-	"$answer\nf|t|other processes cannot open this one's files in /proc",
+# Other processes cannot open its files, whether that is so before the pool is filled or only
+# then. A statement that workers run must not fail because of that.
+is($node->safe_psql('postgres', "SELECT FROM set_dumpable(false); $fill $query $query $stats"),
+	"$answer\n$answer\nf|t|other processes cannot map this one's memory",
 	'a process that is not dumpable writes pages');
+is($node->safe_psql('postgres', "$fill SELECT FROM set_dumpable(false); $query $query $stats"),
+	"$answer\n$answer\nf|t|other processes cannot map this one's memory",
+	'so does one that is not dumpable once its pool is shared');
 
-# The address space is limited.
-is($node->safe_psql('postgres', "SELECT FROM limit_memory((regexp_replace(pg_read_file('/proc/self/status'), '.*VmSize:\\s*(\\d+) kB.*', '\\1')::bigint + 20000) * 1024); $fill $query $stats"),
-	"$answer\nf|t|mmap() failed", 'a process that cannot map the memory writes pages');
+# The address space is limited: a pool that took a large part of it, used or not, would make
+# statements fail that work otherwise, like this one that needs 200 to 400 MB.
+sub limited
+{
+	my ($megabytes) = @_;
 
-# Workers cannot open the memory although the leader could.
+	return "SELECT FROM limit_memory((regexp_replace(pg_read_file('/proc/self/status'), '.*VmSize:\\s*(\\d+) kB.*', '\\1')::bigint + $megabytes * 1024) * 1024);";
+}
+my $large = q{SELECT length(repeat(repeat('x', 1000), 200000));};
+is($node->safe_psql('postgres', limited(20) . " $fill $query $stats"),
+	"$answer\nf|t|the process's address space is limited", 'a process that cannot map the memory writes pages');
+is($node->safe_psql('postgres', "SET temp_buffers = '400MB'; " . limited(600) . " $fill $large $query $stats"),
+	"200000000\n$answer\nf|t|the process's address space is limited", 'a large pool leaves address space to queries');
+is($node->safe_psql('postgres', limited(600) . " $fill $large $query $stats"),
+	"200000000\n$answer\nt|f|", 'a pool that is small against the limit is shared');
+is($node->safe_psql('postgres', limited(600) . " CREATE TEMP TABLE e (id int); DELETE FROM e; SET temp_buffers = '400MB'; DELETE FROM e; $large SET temp_buffers = '30MB'; $fill $query $stats"),
+	"200000000\n$answer\nt|f|", 'SET temp_buffers beyond the limit and back');
+
+# There is no memory for the descriptors of a larger pool: it keeps its size, and is used.
+is($node->safe_psql('postgres', "CREATE TEMP TABLE e (id int); DELETE FROM e; " . limited(0) . " SET temp_buffers = '16GB'; SELECT FROM limit_memory(-1); $fill $query SELECT count(*) FROM pg_local_buffers;"),
+	"$answer\n4096", 'no memory for a larger pool');
+
+# There is none for those of a pool that is not needed: core would end the session.
+is($node->safe_psql('postgres', "CREATE TEMP TABLE e (id int); SET temp_buffers = '16GB'; " . limited(20) . " DELETE FROM e; SELECT FROM limit_memory(-1); SET temp_buffers = '32MB'; $fill $query SELECT count(*) FROM pg_local_buffers;"),
+	"$answer\n4096", 'no memory for a pool that is not used');
+
+# Workers cannot open the memory although another process could before.
 my ($out, $err);
 $node->psql('postgres', "$fill $query SELECT FROM set_dumpable(false); $query $query $stats",
 	stdout => \$out, stderr => \$err, on_error_stop => 0);
-like($err, qr/ERROR:  could not open the leader's local buffers, "\/proc\/\d+\/fd\/\d+": Permission denied/,
-	'a statement fails if workers cannot open the memory');
+like($err, qr/ERROR:  could not map the leader's local buffers: Permission denied/,
+	'a statement fails if workers cannot map the memory any more');
 is($out, "$answer\n$answer\nt|t|a worker could not map the leader's memory",
 	'from then on, pages are written');
 
@@ -76,7 +103,7 @@ is($out, "$answer\n$answer\nt|t|a worker could not map the leader's memory",
 ($out, $err) = ('', '');
 $node->psql('postgres', "$fill $query SELECT FROM set_dumpable(false); " . 'SELECT count(*) FROM (SELECT id FROM t WHERE expensive(id) LIMIT 2) s;' x 2 . " $stats",
 	stdout => \$out, stderr => \$err, on_error_stop => 0);
-is(() = $err =~ /could not open the leader's local buffers/g, 1, 'with LIMIT, one statement fails');
+is(() = $err =~ /could not map the leader's local buffers/g, 1, 'with LIMIT, one statement fails');
 is($out, "$answer\n2\nt|t|a worker could not map the leader's memory", 'and from then on, pages are written');
 
 # RESET sets temp_buffers to less than the pool that is in use. The server allows as many
@@ -112,6 +139,37 @@ SELECT workers_launched FROM temp_parallel_stats();
 	like($err, qr/ERROR:  out of memory/, "share_local_buffers = $share: no memory for a buffer");
 	is($out, "3000|4501500\n2", "share_local_buffers = $share: workers see the pages behind it");
 }
+
+# The same in a pool that is resized before any buffer has got memory: the server goes on with
+# a buffer that the smaller pool has no more. If it used that one, workers would not see its rows.
+$node->psql('postgres', q{
+CREATE TEMP TABLE t (id int, pad text);
+CREATE TABLE p (id int, pad text);
+CREATE PROCEDURE pg_temp.fail(t regclass, id text) LANGUAGE plpgsql AS $$
+DECLARE failed int := 0;
+BEGIN
+	FOR i IN 1 .. 150 LOOP
+		BEGIN
+			EXECUTE format('INSERT INTO %s VALUES (%s)', t, id);
+		EXCEPTION WHEN out_of_memory OR division_by_zero THEN
+			failed := failed + 1;
+		END;
+	END LOOP;
+	PERFORM limit_memory(-1);
+	RAISE NOTICE 'failed: %', failed;
+END $$;
+CALL pg_temp.fail('p', '1 / 0');
+DELETE FROM t;
+} . limited(20) . "SET temp_buffers = '400MB';" . limited(0) . q{
+CALL pg_temp.fail('t', '1');
+SET temp_buffers = 100;
+INSERT INTO t SELECT g, repeat('y', 1000) FROM generate_series(1, 300) g;
+SET parallel_leader_participation = off;
+SELECT count(*), sum(id) FROM t;
+SELECT workers_launched FROM temp_parallel_stats();
+}, stdout => \$out, stderr => \$err, on_error_stop => 0);
+like($err, qr/NOTICE:  failed: 150\n.*NOTICE:  failed: 150\s*$/s, 'no memory for 150 buffers');
+is($out, "300|45150\n2", 'workers see all pages of a smaller pool');
 
 # From 18 on, what a process may read ahead is a part of temp_buffers less what it has
 # pinned. In a worker, the shared pages are pinned, but do not count; otherwise it would read

@@ -15,7 +15,8 @@ SUSPECT = re.compile(
     r"TRAP:|PANIC:|FATAL:  (?!terminating|the database|connection|sorry)|was terminated by signal"
     r"|WARNING:|could not (open|read|write|seek|fsync|extend)|invalid page|page verification"
     r"|resource was not closed|leak|still referenced")
-HARMLESS = re.compile(r"terminating connection because of crash|there is (no|already a) transaction")
+HARMLESS = re.compile(r"terminating connection because of crash|there is (no|already a) transaction"
+                      r"|SET LOCAL can only be used in transaction blocks|/nonexistent/file")
 
 
 def arguments():
@@ -105,6 +106,7 @@ def report(counts, started):
           f" {counts.workers} workers,"
           f" {counts.hints} hints dropped; {counts.checks} tables compared with their copy,"
           f" {counts.cancels} cancelled, {counts.dropped} tables dropped by others,"
+          f" {counts.pools} sequences with SET temp_buffers,"
           f" {counts.episodes} episodes, {counts.neighbours} with a neighbour"
           + (f"; tolerated {counts.tolerated}" if counts.tolerated else ""), flush=True)
     return share

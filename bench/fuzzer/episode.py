@@ -8,7 +8,7 @@ import copy
 import random
 from dataclasses import dataclass, field
 
-from . import answers, calls, forms, history, schema, settings, values
+from . import answers, calls, forms, history, pool, schema, settings, values
 from .queries import Generator, Query
 from .session import SEPARATOR, Session, SessionLost, TooSlow
 
@@ -39,6 +39,12 @@ FUNCTIONS = [
     "CREATE FUNCTION fz.caught(q text) RETURNS text LANGUAGE plpgsql AS $$ DECLARE s text; BEGIN"
     " BEGIN EXECUTE q INTO s; EXCEPTION WHEN division_by_zero THEN s := 'caught'; END; EXECUTE q"
     " INTO s; RETURN s; EXCEPTION WHEN division_by_zero THEN RETURN 'caught'; END $$",
+    # Little may be kept, in memory and in files.
+    "CREATE FUNCTION fz.limited(q text) RETURNS text LANGUAGE plpgsql SET work_mem = '64kB'"
+    " SET temp_file_limit = '100kB' AS $$ BEGIN EXECUTE q; RETURN NULL; END $$",
+    # The rows of CREATE TABLE AS are kept if it calls such a function, from 17 on.
+    "CREATE FUNCTION fz.same(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED AS"
+    " $$ BEGIN RETURN i; END $$",
     # Triggers of targets of INSERT ... SELECT.
     "CREATE FUNCTION fz.before_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
     " IF NEW.h % 5 = 0 THEN RETURN NULL; END IF; NEW.v := NEW.v || '!'; RETURN NEW; END $$",
@@ -133,6 +139,7 @@ class Counts:
         self.shared_pages = 0       # ... and how many
         self.hints = 0              # dropped by the leader
         self.cancels = 0            # statements canceled on purpose
+        self.pools = 0              # sequences with SET temp_buffers
         self.neighbours = 0         # episodes with another session's DDL
         self.reader = 0             # queries under row-level security
         self.dropped = 0            # tables dropped by another session
@@ -268,6 +275,21 @@ class Episode:
             self.neighbour.put(NEIGHBOUR.format(pid=self.session.pid, control=self.tables[0].control))
             self.neighbour.send()
 
+    def compare_pools(self):
+        """SET temp_buffers in sessions of its own."""
+        rng = random.Random(f"{self.options.seed}/{self.number}/pool")
+        statements = pool.statements(rng)
+        results = {}
+        for enabled in ("off", "on"):
+            session = Session(self.options)
+            results[enabled] = pool.outcomes(session, enabled, statements)
+            script = session.script
+            session.close()
+        for off, on in zip(results["off"], results["on"]):
+            if off != on:
+                raise Failure(f"off {off}, on {on}", script)
+        self.counts.pools += 1
+
     def new_table(self, name, on_commit):
         rng = self.rng
         table, statements = schema.create_table(rng, name, on_commit)
@@ -401,19 +423,13 @@ class Episode:
         self.use_after_drop()
 
     def use_after_drop(self):
-        """Flushes may fail because the dropped table's files are missing, but not forever."""
+        """Statements may fail because the dropped table's files are missing, until a flush."""
         rng = self.rng
         if rng.random() < 0.5:
             self.set(dict(settings.of_mode(rng.choice([settings.ON, settings.ZERO]), False), role="none"))
             for _ in range(rng.choice([1, 2])):
                 self.session.put(Generator(rng, self.tables).aggregates().sql)
-        flush = [self.session.put("SELECT public.pg_flush_local_buffers() > 0") for _ in range(4)]
-        self.session.put("SELECT 1")
-        self.session.sync()
-        for outcome in flush:
-            if outcome.sqlstate and outcome.sqlstate != "58P01":
-                self.judge(outcome)
-        self.judge(flush[-1] if flush[-1].sqlstate else None)
+        self.must("SELECT public.pg_flush_local_buffers() > 0")
         if rng.random() < 0.5:
             self.must("SELECT public.pg_evict_local_buffers()")
         if self.temp_buffers <= 1000:
@@ -432,7 +448,7 @@ class Episode:
         if query.statements:
             return self.own_statements(query)
         form, other = self.applicable(name, query)
-        if name in forms.INSERTS and not query.kind:
+        if (name in forms.INSERTS or name in forms.CREATES) and not query.kind:
             query.kind = name
         self.serial += 1
         fields = {"sql": query.sql, "quoted": forms.quoted(query.sql), "n": self.serial}
@@ -441,7 +457,8 @@ class Episode:
         if form.has("table"):
             fields["table"] = self.rng.choice(self.tables).name
         if form.has("member"):
-            fields["member"] = next(t for t in self.tables if f"FROM {t.name} WHERE" in query.sql).members[-1]
+            read = [t for t in self.tables if f"FROM {t.name} WHERE" in query.sql]
+            fields["member"] = (read or self.tables)[0].members[-1]
         self.explained = form.explains
         self.own_role = self.own_role or form.own_role
         self.own_savepoint = self.own_savepoint or form.own_savepoint
@@ -771,6 +788,7 @@ class Episode:
     def run(self):
         rng = self.rng
         try:
+            self.compare_pools()
             self.start()
             # Queries over hundreds of partitions take long.
             for _ in range(rng.randint(5, 10) if not self.many else rng.randint(2, 3)):

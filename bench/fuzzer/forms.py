@@ -151,10 +151,32 @@ INSERTS = {
         (f"PREPARE {{out}}_p AS INSERT INTO {{out}} {ROWS}", "EXECUTE {out}_p", "EXECUTE {out}_p",
          "DEALLOCATE {out}_p")),
 }
+# CREATE TABLE AS that sees how many rows the new table has so far, directly and by a
+# statement that was prepared as a query; and with a limit on what may be kept.
+COUNT = ("SELECT pg_stat_get_xact_tuples_inserted(to_regclass('{out}' || left(q::text, 0))) AS n"
+         " FROM ({sql}) q")
+CREATES = {
+    "create counted": Form(0, (
+        f"CREATE TEMP TABLE {{out}} AS {COUNT}", "SELECT * FROM {out}", "DROP TABLE {out}"),
+        keeps_order=False),
+    "create prepared": Form(0, (
+        f"PREPARE {{out}}_p AS {COUNT}", f"CREATE TEMP TABLE {{out}} AS EXECUTE {{out}}_p",
+        "SELECT * FROM {out}", "DROP TABLE {out}", "DEALLOCATE {out}_p"),
+        keeps_order=False),
+    # Without ANALYZE, the number of rows may be underestimated, which is documented.
+    "create limited": Form(0, (
+        "ANALYZE {member}",
+        "SELECT fz.limited('CREATE TEMP TABLE {out} AS SELECT id, fz.same(hashtext(t::text)) AS h"
+        " FROM {member} t, generate_series(1, 40)')",
+        "SELECT fz.limited('INSERT INTO {out} SELECT id, hashtext(t::text) FROM {member} t, generate_series(1, 40)')",
+        "SELECT h, count(*), sum(id) FROM {out} GROUP BY 1", "DROP TABLE {out}"),
+        keeps_order=False, own_role=True),
+}
 FORMS.update(INSERTS)
+FORMS.update(CREATES)
 
-# How many of these become one of INSERTS; drawn as described at NESTED.
-REPLACED = {"insert": 0.9, "create": 0.4, "plain": 0.05}
+# How many of these become one of the forms above; drawn as described at NESTED.
+REPLACED = {"insert": 0.9, "create": 0.5, "plain": 0.05}
 
 # The forms of a query that may be refused, and those of one that may fail.
 REFUSABLE = ["plain", "plain", "plain", "run"]
@@ -177,7 +199,7 @@ def draw(rng, query):
     if query.may_fail:
         name = rng.choice(FAILING)
     elif random.Random(query.sql + name).random() < REPLACED.get(name, 0):
-        return random.Random(query.sql).choice(list(INSERTS))
+        return random.Random(query.sql).choice(list(CREATES if name == "create" else INSERTS))
     if name in NESTED and random.Random(query.sql).random() < 0.5:
         return NESTED[name]
     return name

@@ -140,6 +140,39 @@ def cached_plan_and_flush(runner):
         runner.query(query)
 
 
+def several_gathers(runner):
+    """Each of three tables has a Gather of its own. What all of them save must be added to
+    the accounts, not only the largest part."""
+    runner.begin(Settings(page_cost=8 * 12.3))
+    for table in range(3):
+        runner.change(Table(table, 64).create(100))
+    for _ in range(60):
+        runner.query(queries([0, 1, 2])[0])
+
+
+def limited(rows):
+    return Query(frozenset([0]), f"SELECT id FROM t0 WHERE id > 0 LIMIT {rows}")
+
+
+def half_is_read(runner):
+    """A LIMIT leaves half of the table, and of the saving, which is added to the account."""
+    runner.begin(Settings(page_cost=8 * 3))
+    runner.change(Table(0, 64).create(100))
+    for _ in range(40):
+        runner.query(limited(400))
+
+
+def little_is_read(runner):
+    """A LIMIT leaves a hundredth of it: no more may be added to the account, or the flush is
+    much too early for an adversary who creates the table again then."""
+    runner.begin(Settings(page_cost=8 * 3))
+    for _ in range(3):
+        runner.change(Table(0, 64).create(100))
+        for _ in range(20):
+            if runner.query(limited(8)):
+                break
+
+
 def main():
     parser = argparse.ArgumentParser(prog="promise")
     parser.add_argument("--seed", type=int, default=1)
@@ -171,7 +204,7 @@ def main():
 
     for sequence in (reloaded_when_flushed, queried_often, one_clean_one_dirty, unlike_tables,
                      unlike_tables_joined, many_cached_plans,
-                     cached_plan_and_flush):
+                     cached_plan_and_flush, several_gathers, half_is_read, little_is_read):
         name = sequence.__name__.replace("_", " ")
         print(f"{name}: ratio {run(name, lambda: sequence(runner)):.3f}")
     ratio = run("without accounts", lambda: queried_often(runner, False), bound=float("inf"))

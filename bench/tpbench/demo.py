@@ -77,7 +77,7 @@ def say(text, indent="  "):
 
 
 def dirty_by_relation(conn):
-    return conn.execute("SELECT relation::text, sum(dirty) FROM pg_local_buffers_relations()"
+    return conn.execute("SELECT relation::text, sum(dirty) FROM temp_parallel_relations()"
                         " GROUP BY 1 HAVING sum(dirty) > 0 ORDER BY 2 DESC").fetchall()
 
 

@@ -1,0 +1,476 @@
+/*-------------------------------------------------------------------------
+ *
+ * func.c
+ *	  The SQL functions.
+ *
+ * They count, show, flush, read, dirty and evict local buffers.  What can be
+ * computed from these in SQL is in the extension's script.
+ *
+ * Each checks, in this order: parallel mode; then its table: is it given, does
+ * it exist, is it a table, is it temporary, does it belong to this session,
+ * does the caller have the privilege?  Each error has its SQLSTATE, and a hint
+ * that says what is accepted.
+ *
+ * Ownership is required for what causes work for the owner: pages that are
+ * marked dirty are written again, and pages that are evicted are read again.
+ * SELECT is required for the rest, as in contrib/pg_prewarm.  A flush of the
+ * whole pool requires nothing, as it reveals nothing about any table: the
+ * server itself writes dirty pages of any table when it needs a buffer.
+ *
+ * The invariant: nothing has been read, written or evicted when one of these
+ * checks raises an error.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "access/xact.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_class.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/tuplestore.h"
+
+#include "localbuf.h"
+#include "plan.h"
+
+PG_FUNCTION_INFO_V1(pg_allocated_local_buffers);
+PG_FUNCTION_INFO_V1(pg_dirty_local_buffers);
+PG_FUNCTION_INFO_V1(pg_flush_local_buffers);
+PG_FUNCTION_INFO_V1(pg_flush_local_buffers_relation);
+PG_FUNCTION_INFO_V1(pg_read_temp_relation);
+PG_FUNCTION_INFO_V1(pg_temp_buffers_dirty);
+PG_FUNCTION_INFO_V1(pg_evict_local_buffers);
+PG_FUNCTION_INFO_V1(temp_parallel_pages);
+PG_FUNCTION_INFO_V1(temp_parallel_flush_cost);
+PG_FUNCTION_INFO_V1(temp_parallel_stats);
+
+typedef enum TempTableAccess
+{
+	MAY_READ_TABLE,				/* SELECT */
+	MUST_OWN_TABLE
+} TempTableAccess;
+
+/* ----------
+ * Checks
+ * ----------
+ */
+
+/*
+ * Raise an error in a parallel worker: for functions that look at the
+ * session's pool, as a worker has another one.  Message and SQLSTATE are those
+ * of InitLocalBuffers() of localbuf.c.
+ */
+static void
+refuse_in_worker(void)
+{
+	if (IsParallelWorker())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot access temporary tables during a parallel operation"),
+				 errhint("Mark the function that does so PARALLEL RESTRICTED or PARALLEL UNSAFE.")));
+}
+
+/*
+ * Raise an error if workers may be reading temporary tables: for functions
+ * that write or change pages of any table.  The server has workers only in
+ * parallel mode, and leaves that after all of them have exited.  function is
+ * the name for the message.
+ */
+static void
+refuse_while_workers_read(const char *function)
+{
+	/* message and SQLSTATE of PreventCommandIfParallelMode() of utility.c */
+	if (IsInParallelMode())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot execute %s during a parallel operation",
+						function),
+				 errhint("Mark the function that does so PARALLEL UNSAFE.")));
+}
+
+/* Raise an error unless the caller has the given access to rel. */
+static void
+check_access(Relation rel, TempTableAccess access)
+{
+	Oid			relid = RelationGetRelid(rel);
+
+	if (access == MUST_OWN_TABLE)
+	{
+		if (!role_owns_relation(relid, GetUserId()))
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+					 errmsg("must be owner of table %s",
+							RelationGetRelationName(rel)),
+					 errhint("Only the owner of a temporary table may evict its pages or mark them dirty.")));
+	}
+	else
+	{
+		if (pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+					 errmsg("permission denied for table %s",
+							RelationGetRelationName(rel)),
+					 errhint("This needs the SELECT privilege on the table.")));
+	}
+}
+
+/*
+ * Returns the OID of the table that the first argument names, if it is a temporary
+ * table of this session to which the caller has the given access.  Otherwise
+ * an error, see the head of this file.  Takes AccessShareLock on the table,
+ * and keeps it until the end of the transaction.
+ */
+static Oid
+temp_table_argument(FunctionCallInfo fcinfo, TempTableAccess access)
+{
+	Oid			relid;
+	Relation	rel;
+
+	if (PG_ARGISNULL(0))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("relation cannot be null"),
+				 errhint("Name a temporary table of this session.")));
+	relid = PG_GETARG_OID(0);
+
+	rel = try_relation_open(relid, AccessShareLock);
+	if (rel == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation with OID %u does not exist", relid),
+				 errhint("Name a temporary table of this session.")));
+	if (rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is a partitioned table",
+						RelationGetRelationName(rel)),
+				 errhint("Name its partitions, which have the pages.")));
+	if (rel->rd_rel->relkind != RELKIND_RELATION)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a table",
+						RelationGetRelationName(rel)),
+				 errhint("Name a temporary table; its indexes and its TOAST table are included.")));
+	if (!RelationUsesLocalBuffers(rel))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a temporary table",
+						RelationGetRelationName(rel)),
+				 errhint("Only temporary tables are in local buffers.")));
+	if (RELATION_IS_OTHER_TEMP(rel))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary tables of other sessions"),
+				 errhint("Each session has local buffers of its own.")));
+	check_access(rel, access);
+	relation_close(rel, NoLock);
+	return relid;
+}
+
+/* Returns a value of the function's result type, which is a row type. */
+static Datum
+make_record(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
+{
+	TupleDesc	tupdesc;
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values,
+											 nulls));
+}
+
+/* ----------
+ * Flushing, reading, dirtying and evicting
+ * ----------
+ */
+
+/*
+ * pg_allocated_local_buffers() returns integer
+ *
+ * The number of local buffers that have storage.
+ */
+Datum
+pg_allocated_local_buffers(PG_FUNCTION_ARGS)
+{
+	refuse_in_worker();
+	PG_RETURN_INT32(tp_localbuf_stats_collect()->allocated);
+}
+
+/*
+ * pg_dirty_local_buffers() returns integer
+ *
+ * The number of local buffers that are dirty.
+ */
+Datum
+pg_dirty_local_buffers(PG_FUNCTION_ARGS)
+{
+	refuse_in_worker();
+	PG_RETURN_INT32(tp_localbuf_stats_collect()->dirtied);
+}
+
+/*
+ * pg_flush_local_buffers() returns bigint
+ *
+ * Write all dirty local buffers; return the number of pages written.  This and the
+ * functions below raise an error while workers may be reading the files.
+ */
+Datum
+pg_flush_local_buffers(PG_FUNCTION_ARGS)
+{
+	refuse_while_workers_read("pg_flush_local_buffers()");
+	PG_RETURN_INT64(tp_flush_all_local_buffers());
+}
+
+/*
+ * pg_flush_local_buffers(relation regclass) returns bigint
+ *
+ * Write the dirty pages of a temporary table, its indexes and its TOAST table;
+ * return their number.
+ */
+Datum
+pg_flush_local_buffers_relation(PG_FUNCTION_ARGS)
+{
+	Oid			relid;
+	List	   *family;
+	int64		written;
+
+	refuse_while_workers_read("pg_flush_local_buffers()");
+	relid = temp_table_argument(fcinfo, MAY_READ_TABLE);
+	family = tp_family_open(relid, tp_table_indexes(relid));
+	written = tp_flush_local_buffers_of(family);
+	tp_family_close(family);
+	tp_cut_accounts(list_make1_oid(relid));
+	PG_RETURN_INT64(written);
+}
+
+/*
+ * pg_read_temp_relation(relation regclass, randomize boolean) returns bigint
+ *
+ * Read all blocks of a temporary table's main fork into local buffers, in
+ * order or in random order; return their number.  A table that is larger than
+ * the pool evicts its own first pages.
+ */
+Datum
+pg_read_temp_relation(PG_FUNCTION_ARGS)
+{
+	Oid			relid;
+	Relation	rel;
+	BlockNumber nblocks;
+
+	refuse_while_workers_read("pg_read_temp_relation()");
+	relid = temp_table_argument(fcinfo, MAY_READ_TABLE);
+	if (PG_ARGISNULL(1))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("randomize cannot be null"),
+				 errhint("Pass false to read the blocks in order, true to read them in random order.")));
+
+	rel = relation_open(relid, AccessShareLock);
+	nblocks = tp_read_into_local_buffers(rel, PG_GETARG_BOOL(1));
+	relation_close(rel, AccessShareLock);
+	PG_RETURN_INT64((int64) nblocks);
+}
+
+/*
+ * pg_temp_buffers_dirty(relation regclass) returns bigint
+ *
+ * Mark as dirty all pages of a temporary table that are in local buffers;
+ * return their number.  Its indexes and its TOAST table are left as they are.
+ */
+Datum
+pg_temp_buffers_dirty(PG_FUNCTION_ARGS)
+{
+	Oid			relid;
+	Relation	rel;
+	int64		marked;
+
+	refuse_while_workers_read("pg_temp_buffers_dirty()");
+	relid = temp_table_argument(fcinfo, MUST_OWN_TABLE);
+
+	rel = relation_open(relid, AccessShareLock);
+	marked = tp_dirty_local_buffers_of(rel);
+	relation_close(rel, AccessShareLock);
+	PG_RETURN_INT64(marked);
+}
+
+/*
+ * pg_evict_local_buffers(relation regclass default null) returns record
+ *
+ * Write the dirty pages of a temporary table, its indexes and its TOAST table,
+ * or of all that the caller owns, and evict all of their pages that are not
+ * pinned from the pool.
+ */
+Datum
+pg_evict_local_buffers(PG_FUNCTION_ARGS)
+{
+	LocalBufEviction result;
+	Datum		values[3];
+	bool		nulls[3] = {0};
+
+	refuse_while_workers_read("pg_evict_local_buffers()");
+
+	if (PG_ARGISNULL(0))
+		result = tp_evict_owned_local_buffers();
+	else
+		result = tp_evict_local_buffers_of_table(temp_table_argument(fcinfo, MUST_OWN_TABLE));
+
+	values[0] = Int32GetDatum(result.evicted);
+	values[1] = Int32GetDatum(result.flushed);
+	values[2] = Int32GetDatum(result.skipped);
+	return make_record(fcinfo, values, nulls);
+}
+
+/* ----------
+ * Showing
+ * ----------
+ */
+
+/* Does a buffer with this state hold a page? */
+static bool
+holds_page(BufferState state)
+{
+	return (state & BM_VALID) != 0 && (state & BM_TAG_VALID) != 0;
+}
+
+/*
+ * May the caller see which pages of the relation, NULL if it is not known, are
+ * in the pool?  These are recently used pages; for an index, they may reveal
+ * which keys were looked up.  Roles that may read the table may see them, and
+ * so may those to which pg_buffercache shows all tables.
+ */
+static bool
+may_see_pages_of(const TempRelation *relation)
+{
+	return has_privs_of_role(GetUserId(), ROLE_PG_MONITOR) ||
+		(relation != NULL &&
+		 pg_class_aclcheck(relation->table, GetUserId(), ACL_SELECT) == ACLCHECK_OK);
+}
+
+/*
+ * temp_parallel_pages() returns setof record
+ *
+ * One row per buffer of the pool.  For a buffer that holds no page, only its
+ * number; for a page that the caller may not see, nothing that identifies the
+ * page.  Pages of a file that the running transaction has dropped have no
+ * relation.  No row before the session's first use of a temporary table.  As
+ * pg_buffercache_pages() of contrib's pg_buffercache_pages.c.
+ */
+Datum
+temp_parallel_pages(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	HTAB	   *relations;
+	RelFileLocator last = {0};
+	TempRelation *relation = NULL;
+	bool		visible = false;
+
+	refuse_in_worker();
+	InitMaterializedSRF(fcinfo, 0);
+
+	relations = tp_session_temp_relations();
+	for (int i = 0; i < NLocBuffer; i++)
+	{
+		BufferDesc *buf = GetLocalBufferDescriptor(i);
+		BufferState state = LocalBufferStateRead(buf);
+		Datum		values[11] = {0};
+		bool		nulls[11];
+
+		CHECK_FOR_INTERRUPTS();
+
+		memset(nulls, true, sizeof(nulls));
+		values[0] = Int32GetDatum(i + 1);
+		nulls[0] = false;
+		if (holds_page(state))
+		{
+			RelFileLocator locator = BufTagGetRelFileLocator(&buf->tag);
+
+			/* neighbors mostly hold pages of the same relation */
+			if (memcmp(&locator, &last, sizeof(RelFileLocator)) != 0)
+			{
+				last = locator;
+				relation = hash_search(relations, &locator, HASH_FIND, NULL);
+				visible = may_see_pages_of(relation);
+			}
+			values[1] = ObjectIdGetDatum(RelFileLocatorNumber(locator));
+			values[2] = ObjectIdGetDatum(RelFileLocatorSpc(locator));
+			values[3] = ObjectIdGetDatum(RelFileLocatorDb(locator));
+			values[4] = Int16GetDatum((int16) BufTagGetForkNum(&buf->tag));
+			values[5] = Int64GetDatum((int64) buf->tag.blockNum);
+			values[6] = BoolGetDatum((state & BM_DIRTY) != 0);
+			values[7] = Int16GetDatum((int16) BUF_STATE_GET_USAGECOUNT(state));
+			values[8] = Int32GetDatum(LocalRefCount[i]);
+			memset(&nulls[6], false, 3 * sizeof(bool));
+			if (visible)
+				memset(&nulls[1], false, 5 * sizeof(bool));
+			if (visible && relation != NULL)
+			{
+				values[9] = ObjectIdGetDatum(relation->table);
+				values[10] = ObjectIdGetDatum(relation->relid);
+				nulls[9] = nulls[10] = false;
+			}
+		}
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+/*
+ * temp_parallel_flush_cost(relation regclass) returns record
+ *
+ * The dirty pages of a temporary table, its indexes and its TOAST table; what
+ * the planner would charge now for flushing them if the account were empty, in
+ * planner cost units; and the account.
+ */
+Datum
+temp_parallel_flush_cost(PG_FUNCTION_ARGS)
+{
+	Oid			relid;
+	FlushCost	flush;
+	Datum		values[3];
+	bool		nulls[3] = {0};
+
+	refuse_in_worker();
+	relid = temp_table_argument(fcinfo, MAY_READ_TABLE);
+
+	flush = tp_flush_cost_of_tables(tp_localbuf_stats_collect(),
+									list_make1_oid(relid),
+									tp_table_indexes(relid));
+	values[0] = Int32GetDatum(flush.dirtied);
+	values[1] = Float8GetDatum(flush.cost);
+	values[2] = Float8GetDatum(flush.account);
+	return make_record(fcinfo, values, nulls);
+}
+
+/*
+ * temp_parallel_stats() returns record
+ *
+ * The counters of the calling session, and the processors that it may use.
+ */
+Datum
+temp_parallel_stats(PG_FUNCTION_ARGS)
+{
+	Datum		values[10];
+	bool		nulls[10] = {0};
+
+	refuse_in_worker();
+
+	values[0] = Int64GetDatum(tp_session_stats.flushes);
+	values[1] = Int64GetDatum(tp_session_stats.pages_flushed);
+	values[2] = Float8GetDatum(tp_session_stats.flush_time);
+	values[3] = Int64GetDatum(tp_session_stats.workers_launched);
+	values[4] = Int64GetDatum(tp_session_stats.hints_dropped);
+	values[5] = Int64GetDatum(tp_session_stats.left_to_leader);
+	values[6] = Int64GetDatum(tp_session_stats.serial_by_flush);
+	values[7] = Int32GetDatum(tp_usable_processors());
+	values[8] = Int64GetDatum(tp_session_stats.pages_shared);
+	nulls[9] = tp_sharing_failure() == NULL;
+	if (!nulls[9])
+		values[9] = CStringGetTextDatum(tp_sharing_failure());
+	return make_record(fcinfo, values, nulls);
+}

@@ -1,0 +1,338 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_expression.c
+ *	  What queries and expressions call and read.
+ *
+ * User code is everything that initdb did not create: functions, and types
+ * with their input and comparison functions and the constraints of domains.
+ * It may do anything, even read temporary relations without the executor's
+ * knowledge.  A worker that runs none need not guard against that (see
+ * exec_worker_relations.c).  The price of a flush depends on it before the query
+ * is planned: pages that workers read in the leader's memory stay pinned while the
+ * statement runs, and functions of users may need buffers, too (see
+ * tp_most_shared_pages()).
+ *
+ * Constraints of domains are checked by what makes a value of a composite type, an
+ * array or a range, too: record_in(), array_in() and jsonb_populate_record(), among
+ * others.  They may call functions that are volatile or not parallel safe, of which
+ * core knows nothing: max_parallel_hazard() of clauses.c looks at CoerceToDomain
+ * alone.
+ *
+ * The invariants: what is not known to be core's counts as user code, and a query
+ * that runs some in its plan is known to do so.  The reverse need not hold: the
+ * planner may evaluate or inline the function.  All domains that the type of a new
+ * value is made of are looked at, except in types that the query does not name,
+ * whose values are made inside functions.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/transam.h"
+#include "access/tupdesc.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
+
+#include "plan.h"
+
+/* ----------
+ * User code
+ * ----------
+ */
+static bool
+is_user_function(Oid function, void *context)
+{
+	/* functions of core that run queries or views of users */
+	static const Oid of_core[] = {
+		F_CURSOR_TO_XML, F_DATABASE_TO_XML, F_DATABASE_TO_XML_AND_XMLSCHEMA,
+		F_QUERY_TO_XML, F_QUERY_TO_XML_AND_XMLSCHEMA, F_SCHEMA_TO_XML,
+		F_SCHEMA_TO_XML_AND_XMLSCHEMA, F_TABLE_TO_XML,
+		F_TABLE_TO_XML_AND_XMLSCHEMA, F_TS_REWRITE_TSQUERY_TEXT, F_TS_STAT_TEXT,
+		F_TS_STAT_TEXT_TEXT
+	};
+
+	for (int i = 0; i < lengthof(of_core); i++)
+	{
+		if (function == of_core[i])
+			return true;
+	}
+	return function >= FirstNormalObjectId;
+}
+
+/* Is one of oids, a List of Oid, that of a user's object? */
+bool
+tp_has_user_object(List *oids)
+{
+	ListCell   *lc;
+
+	foreach(lc, oids)
+	{
+		if (lfirst_oid(lc) >= FirstNormalObjectId)
+			return true;
+	}
+	return false;
+}
+
+/* Nodes of expressions that evaluate nothing themselves */
+static const NodeTag passive[] = {
+	T_List, T_TargetEntry, T_CaseWhen, T_SubPlan, T_AlternativeSubPlan
+};
+
+/* and of queries. */
+static const NodeTag passive_of_query[] = {
+	T_CommonTableExpr, T_FromExpr, T_JoinExpr, T_OnConflictExpr, T_RangeTblRef,
+	T_SetOperationStmt, T_SubLink, T_WindowClause
+};
+
+/* Those with a type, whose functions check_functions_in_node() finds, if any. */
+static const NodeTag evaluated[] = {
+	T_Var, T_Const, T_Param, T_Aggref, T_GroupingFunc, T_WindowFunc,
+	T_SubscriptingRef, T_FuncExpr, T_NamedArgExpr, T_OpExpr, T_DistinctExpr,
+	T_NullIfExpr, T_ScalarArrayOpExpr, T_BoolExpr, T_FieldSelect, T_RelabelType,
+	T_CoerceViaIO, T_ArrayCoerceExpr, T_ConvertRowtypeExpr, T_CollateExpr,
+	T_CaseExpr, T_CaseTestExpr, T_ArrayExpr, T_RowExpr, T_CoalesceExpr,
+	T_MinMaxExpr, T_SQLValueFunction, T_NullTest, T_BooleanTest
+};
+
+static bool
+is_one_of(Node *node, const NodeTag *tags, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (nodeTag(node) == tags[i])
+			return true;
+	}
+	return false;
+}
+
+/*
+ * May evaluating node, one node of an expression, run user code?  The kinds of
+ * node are those of expression_tree_walker() of nodeFuncs.c.
+ */
+bool
+tp_expression_is_user_code(Node *node)
+{
+	switch (nodeTag(node))
+	{
+		case T_TableSampleClause:
+			return ((TableSampleClause *) node)->tsmhandler >= FirstNormalObjectId;
+		case T_RangeTblFunction:
+			return tp_has_user_object(((RangeTblFunction *) node)->funccoltypes);
+		case T_RowCompareExpr:
+			return tp_has_user_object(((RowCompareExpr *) node)->opfamilies) ||
+				check_functions_in_node(node, is_user_function, NULL);
+		default:
+			break;
+	}
+	if (is_one_of(node, evaluated, lengthof(evaluated)))
+		return exprType(node) >= FirstNormalObjectId ||
+			check_functions_in_node(node, is_user_function, NULL);
+	return !is_one_of(node, passive, lengthof(passive));
+}
+
+/* Does node, a Query or a part of it, call user code? */
+static bool
+calls_user_code(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, calls_user_code, context,
+								 QTW_IGNORE_JOINALIASES);
+	if (!is_one_of(node, passive_of_query, lengthof(passive_of_query)) &&
+		tp_expression_is_user_code(node))
+		return true;
+	return expression_tree_walker(node, calls_user_code, context);
+}
+
+/*
+ * Returns counts in the current memory context for the price of the flushes of a
+ * statement, which may run user code while workers read, or not.
+ */
+LocalBufStats *
+tp_stats_for_price(bool user_code)
+{
+	LocalBufStats *stats = tp_localbuf_stats_for_price();
+
+	if (user_code)
+		stats->most_shared = tp_most_shared_pages(true);
+	return stats;
+}
+
+/*
+ * May query, which has not been planned, run user code?  False if the price of its
+ * flushes does not depend on it, as all pages in use may be shared in any case.
+ */
+bool
+tp_user_code_matters(Query *query)
+{
+	return tp_sharing() && tp_buffer_was_used(tp_most_shared_pages(true)) &&
+		calls_user_code((Node *) query, NULL);
+}
+
+/* ----------
+ * Domains
+ * ----------
+ */
+static bool has_checked_domain(Oid type);
+
+static bool
+row_has_checked_domain(Oid type)
+{
+	TupleDesc	tupdesc = lookup_rowtype_tupdesc(type, -1);
+	bool		result = false;
+
+	for (int i = 0; i < tupdesc->natts && !result; i++)
+	{
+		Form_pg_attribute column = TupleDescAttr(tupdesc, i);
+
+		result = !column->attisdropped && has_checked_domain(column->atttypid);
+	}
+	ReleaseTupleDesc(tupdesc);
+	return result;
+}
+
+/*
+ * Is there a domain with constraints in type?  Core's domains have none that call
+ * functions of users.
+ */
+static bool
+has_checked_domain(Oid type)
+{
+	if (type < FirstNormalObjectId)
+		return false;
+	check_stack_depth();
+	switch (get_typtype(type))
+	{
+		case TYPTYPE_DOMAIN:
+			return domain_has_constraints(type) ||
+				has_checked_domain(getBaseType(type));
+		case TYPTYPE_COMPOSITE:
+			return row_has_checked_domain(type);
+		case TYPTYPE_RANGE:
+			return has_checked_domain(get_range_subtype(type));
+		case TYPTYPE_MULTIRANGE:
+			return has_checked_domain(get_multirange_range(type));
+		default:
+			return has_checked_domain(get_element_type(type));
+	}
+}
+
+static bool
+have_checked_domain(List *types)
+{
+	ListCell   *lc;
+
+	foreach(lc, types)
+	{
+		if (has_checked_domain(lfirst_oid(lc)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Does node itself, one node of a query or an expression, make values in which there
+ * is a domain with constraints?
+ */
+bool
+tp_checks_domain(Node *node)
+{
+	switch (nodeTag(node))
+	{
+		case T_RangeTblFunction:
+			return have_checked_domain(((RangeTblFunction *) node)->funccoltypes);
+		case T_TableFunc:
+			return have_checked_domain(((TableFunc *) node)->coltypes);
+#ifdef HAVE_JSON_EXPR
+		case T_JsonExpr:
+#endif
+		case T_ArrayCoerceExpr:
+		case T_CoerceToDomain:
+		case T_CoerceViaIO:
+		case T_ConvertRowtypeExpr:
+		case T_FuncExpr:
+		case T_OpExpr:
+			return has_checked_domain(exprType(node));
+		default:
+			return false;
+	}
+}
+
+/* ----------
+ * Temporary tables
+ * ----------
+ */
+
+/*
+ * Does rtable name a temporary table of this session?  A plan scans only what
+ * is in its range table, even with nodes that are unknown to plan_walk.c.
+ */
+bool
+tp_names_temp_table(List *rtable)
+{
+	ListCell   *lc;
+
+	foreach(lc, rtable)
+	{
+		RangeTblEntry *rte = lfirst(lc);
+
+		if (rte->rtekind == RTE_RELATION && tp_is_session_temp_table(rte->relid))
+			return true;
+	}
+	return false;
+}
+
+/* May a function be inlined, and read a temporary table thereby? */
+static bool
+is_sql_function(Oid function, void *context)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	result = ((Form_pg_proc) GETSTRUCT(tuple))->prolang == SQLlanguageId;
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+static bool
+may_read_temp_table_walker(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, RangeTblEntry))
+	{
+		RangeTblEntry *rte = (RangeTblEntry *) node;
+
+		return rte->rtekind == RTE_RELATION &&
+			(get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP ||
+			 (rte->inh && has_subclass(rte->relid)));
+	}
+	if (IsA(node, FuncExpr) &&
+		is_sql_function(((FuncExpr *) node)->funcid, context))
+		return true;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, may_read_temp_table_walker,
+								 context, QTW_EXAMINE_RTES_BEFORE);
+	return expression_tree_walker(node, may_read_temp_table_walker, context);
+}
+
+/*
+ * May the plan of query, rewritten but not planned, read a temporary table?
+ */
+bool
+tp_may_read_temp_table(Query *query)
+{
+	return may_read_temp_table_walker((Node *) query, NULL);
+}

@@ -1,0 +1,165 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_processors.c
+ *	  Fewer processors than processes.
+ *
+ * The processes of a Gather divide its partial plan among them, but each of
+ * them runs the inner side of a join completely, unless that is a parallel
+ * hash, and fills the hash tables of subplans.  The planner counts such work
+ * once.  That is the elapsed time if there are as many processors as
+ * processes.  If there are fewer, the repetitions of the additional processes
+ * take elapsed time, too, and these processes make the rest no faster.
+ *
+ * So if the processes, including the leader if it participates, exceed the
+ * processors, and a large part of the cost below a Gather is repeated, no more
+ * processes run the plan than there are processors: at most that many workers
+ * are launched, and if all of these start, the leader only gathers.
+ *
+ * All costs are estimates; only the number of processes depends on them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#ifdef __linux__
+#include <sched.h>
+#endif
+#include <unistd.h>
+
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+
+#include "plan.h"
+
+/* Repeated work below this fraction of the total cost is ignored. */
+#define REPEATED_PART	0.25
+
+/*
+ * Returns the number of processors that the session may use, at least 1:
+ * temp_parallel.processors, or if that is 0, those that this process could be
+ * scheduled on when this was first called, or where the system does not tell,
+ * those that are online.
+ */
+int
+tp_usable_processors(void)
+{
+	static int	found = 0;
+
+	if (tp_processors > 0)
+		return tp_processors;
+#ifdef __linux__
+	if (found == 0)
+	{
+		cpu_set_t	set;
+
+		/* fails if the machine has more processors than fit into a cpu_set_t */
+		if (sched_getaffinity(0, sizeof(set), &set) == 0)
+			found = CPU_COUNT(&set);
+	}
+#endif
+	if (found == 0)
+		found = (int) sysconf(_SC_NPROCESSORS_ONLN);
+	return Max(found, 1);
+}
+
+/*
+ * Does each process that runs plan, a node below a Gather, run its child
+ * completely?
+ */
+static bool
+is_repeated(Plan *plan, Plan *child)
+{
+	return child == plan->righttree &&
+		!(IsA(child, Hash) && child->parallel_aware);
+}
+
+/*
+ * Add to *cost the startup costs of the SubPlans in node: filling their hash
+ * tables, or sorting or materializing their rows, as estimated by cost_subplan()
+ * of costsize.c.
+ */
+static bool
+subplan_startup_walker(Node *node, Cost *cost)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, SubPlan))
+		*cost += ((SubPlan *) node)->startup_cost;
+	return expression_tree_walker(node, subplan_startup_walker, cost);
+}
+
+/*
+ * The cost that each process that runs plan, a partial plan, repeats in that
+ * node itself, without its children: filling hash tables of its subplans, and
+ * that of a hash join that is not a parallel hash, without temporary files, as
+ * estimated by initial_cost_hashjoin() of costsize.c.
+ */
+static Cost
+repeated_in_node(Plan *plan)
+{
+	Cost		cost = 0;
+
+	(void) subplan_startup_walker((Node *) plan->qual, &cost);
+	(void) subplan_startup_walker((Node *) plan->targetlist, &cost);
+	if (IsA(plan, HashJoin) && is_repeated(plan, plan->righttree))
+		cost += plan->righttree->plan_rows *
+			(cpu_operator_cost * list_length(((HashJoin *) plan)->hashclauses) +
+			 cpu_tuple_cost);
+	return cost;
+}
+
+/*
+ * The same, with its children.  The first ones of an Append are each run by one
+ * process alone.
+ */
+static Cost
+repeated_cost(Plan *plan)
+{
+	List	   *children = tp_plan_children(plan);
+	int			once = IsA(plan, Append) ? ((Append *) plan)->first_partial_plan : 0;
+	Cost		cost = repeated_in_node(plan);
+	ListCell   *lc;
+
+	foreach(lc, children)
+	{
+		Plan	   *child = lfirst(lc);
+
+		if (foreach_current_index(lc) >= once)
+			cost += is_repeated(plan, child) ? child->total_cost :
+				repeated_cost(child);
+	}
+	list_free(children);
+	return cost;
+}
+
+/*
+ * The number of processes among which the planner divides the rows of a
+ * partial path: get_parallel_divisor() of costsize.c, for so many workers.
+ */
+double
+tp_parallel_divisor(int workers)
+{
+	double		divisor = workers;
+
+	if (parallel_leader_participation)
+		divisor += Max(1.0 - 0.3 * workers, 0.0);
+	return divisor;
+}
+
+/*
+ * The number of processes that may run plan, which is below a Gather with this
+ * number of workers; 0 for no limit.  If there is one, sets *repeated to the
+ * cost that each process repeats, in planner cost units.
+ */
+int
+tp_process_limit(Plan *plan, int workers, Cost *repeated)
+{
+	int			processors = tp_usable_processors();
+
+	*repeated = 0;
+	if (workers + (parallel_leader_participation ? 1 : 0) <= processors)
+		return 0;
+	*repeated = repeated_cost(plan);
+	return *repeated < REPEATED_PART * plan->total_cost ? 0 : processors;
+}
