@@ -29,8 +29,7 @@ extern bool tp_leader_alone_is_cheaper(List *flush_nodes);
 
 /* exec_flush.c */
 extern void tp_register_flush_node(void);
-extern void tp_find_parallel_nodes(PlanState *root, List **gathers,
-								   List **flush_nodes);
+extern List *tp_find_flush_nodes(PlanState *root);
 extern const FlushPlan *tp_flush_node_plan(CustomScanState *flush_node);
 extern void tp_skip_flush_nodes(List *flush_nodes, const char *reason);
 extern void tp_look_at_workers(List *flush_nodes);
@@ -45,9 +44,7 @@ extern void tp_explain_saving(PlannedStmt *stmt, ExplainState *es);
 extern void tp_check_flushed(PlanState *ps, const FlushPlan *plan);
 
 /* exec_sent_values.c */
-extern ParamListInfo tp_wrap_params(QueryDesc *queryDesc);
-extern void tp_unwrap_params(QueryDesc *queryDesc, ParamListInfo original);
-extern void tp_inline_initplans(EState *estate, List *gathers);
+extern bool tp_sends_temp_toast_pointer(PlanState *gather);
 extern void tp_check_sent_values(QueryDesc *queryDesc);
 
 /* exec_worker.c */

@@ -15,6 +15,9 @@
  * has no more workers launched, and in the leader it returns no rows once there
  * are that many.
  *
+ * Where workers would be sent a value that they cannot read (exec_sent_values.c), it
+ * has none launched.
+ *
  * The invariant: when a worker starts, every page of each table and index that it
  * may read is in the files as the leader sees it, or listed for the worker.
  *
@@ -206,7 +209,6 @@ temp_flush_end(CustomScanState *css)
 typedef struct NodeSearch
 {
 	PlanState  *gather;			/* the nearest one above */
-	List	   *gathers;		/* found so far */
 	List	   *flush_nodes;	/* found so far */
 } NodeSearch;
 
@@ -215,14 +217,11 @@ search_nodes(PlanState *ps, NodeSearch *search)
 {
 	PlanState  *gather = search->gather;
 
-	/* several expressions can share a subplan, so a node may be found again */
 	if (IsA(ps, GatherState) || IsA(ps, GatherMergeState))
-	{
 		search->gather = ps;
-		search->gathers = list_append_unique_ptr(search->gathers, ps);
-	}
 	else if (tp_is_flush_node(ps->plan))
 	{
+		/* several expressions can share a subplan: it may be found again */
 		((TempFlushState *) ps)->gather = search->gather;
 		search->flush_nodes = list_append_unique_ptr(search->flush_nodes, ps);
 	}
@@ -232,14 +231,12 @@ search_nodes(PlanState *ps, NodeSearch *search)
 }
 
 /*
- * Find the Gather and Gather Merge nodes, and the flush nodes, of the plan
- * whose topmost node is root, and which is about to run.  Returns both as
- * Lists of PlanState without duplicates, in the current memory context, in
- * which nothing is allocated if there are none.  Tells each flush node its
- * Gather.
+ * The flush nodes of the plan whose topmost node is root, and which is about to
+ * run, without duplicates, in a List in the current memory context.  Tells each its
+ * Gather or Gather Merge.
  */
-void
-tp_find_parallel_nodes(PlanState *root, List **gathers, List **flush_nodes)
+List *
+tp_find_flush_nodes(PlanState *root)
 {
 	NodeSearch	search = {0};
 	ListCell   *lc;
@@ -255,8 +252,7 @@ tp_find_parallel_nodes(PlanState *root, List **gathers, List **flush_nodes)
 		if (lfirst(lc) != NULL)
 			(void) search_nodes(lfirst(lc), &search);
 	}
-	*gathers = search.gathers;
-	*flush_nodes = search.flush_nodes;
+	return search.flush_nodes;
 }
 
 /*
@@ -403,11 +399,22 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 		/* the old workers are not counted again if this launch fails */
 		*nworkers_launched(state) = 0;
 	}
-	if (state->plan.processes > 0)
-		ReinitializeParallelWorkers(pcxt, state->plan.processes);
+	state->skipped = tp_sends_temp_toast_pointer(state->gather) ?
+		"a parameter is a value in a temporary table's TOAST table" : NULL;
+	if (state->skipped != NULL)
+	{
+		ReinitializeParallelWorkers(pcxt, 0);
+		return;
+	}
+	ReinitializeParallelWorkers(pcxt, state->plan.processes > 0 ?
+								Min(state->plan.processes, pcxt->nworkers) :
+								pcxt->nworkers);
 	shared->tuples_needed = IsA(state->gather, GatherState) ?
 		((GatherState *) state->gather)->tuples_needed :
 		((GatherMergeState *) state->gather)->tuples_needed;
+	state->launched = true;
+	if (state->plan.relids == NIL)
+		return;
 
 	/* there may be many launches in a statement */
 	context = AllocSetContextCreate(CurrentMemoryContext, "launch of workers",
@@ -438,7 +445,6 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	INSTR_TIME_SUBTRACT(elapsed, start);
 	state->written += written;
 	state->time += INSTR_TIME_GET_MILLISEC(elapsed);
-	state->launched = true;
 
 	tp_session_stats.flushes++;
 	tp_session_stats.pages_flushed += written;

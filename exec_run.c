@@ -113,12 +113,9 @@ tp_run_parallel(PlanState *root, EState *estate, const char *refusal,
 												  "temporary tables read by workers",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
-	List	   *gathers;
-	List	   *flush_nodes;
+	List	   *flush_nodes = tp_find_flush_nodes(root);
 	bool		alone;
 
-	tp_find_parallel_nodes(root, &gathers, &flush_nodes);
-	tp_inline_initplans(estate, gathers);
 	alone = refusal == NULL && flush_nodes != NIL &&
 		tp_leader_alone_is_cheaper(flush_nodes);
 	MemoryContextSwitchTo(old);

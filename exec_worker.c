@@ -102,6 +102,8 @@ tp_worker_begin(QueryDesc *queryDesc)
 				 errhint("The library was replaced after the session had loaded it. Start a new session.")));
 
 	flushed = tp_flush_plan(flush);
+	if (flushed.relids == NIL)
+		return;
 	tp_readonly_begin(&phase);
 	phase_begun = true;
 	tp_readonly_attach_tables(&phase, flushed.relids);
@@ -134,7 +136,6 @@ tp_worker_check(QueryDesc *queryDesc)
 void
 tp_worker_attach(FlushShared *from_leader)
 {
-	Assert(phase_begun);
 	shared = from_leader;
 }
 

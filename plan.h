@@ -105,7 +105,6 @@ extern const char *tp_serial_insert_reason(PlannedStmt *stmt);
 
 extern bool tp_rows_exceed_file_limit(const Plan *plan);
 extern void tp_place_select_node(PlannedStmt *stmt);
-extern bool tp_needs_parallel_mode(PlannedStmt *stmt);
 
 /* plan_processors.c */
 extern int	tp_usable_processors(void);
@@ -126,6 +125,7 @@ typedef struct PlanFacts
 	bool		is_volatile;	/* calls a volatile function */
 	bool		checks_domain;	/* makes values in which there is a domain
 								 * with constraints */
+	bool		has_params;		/* uses external parameters */
 	bool		unknown;		/* has nodes that plan_walk.c does not know */
 } PlanFacts;
 
@@ -139,7 +139,6 @@ typedef struct Lookup			/* a scan that is executed more than once */
 } Lookup;
 
 extern bool tp_is_flush_node(Plan *plan);
-extern bool tp_is_select_node(Plan *plan);
 extern List *tp_plan_children(Plan *plan);
 extern Plan **tp_tuple_bound_child(Plan *plan);
 extern PlanFacts tp_plan_facts(Plan *plan, PlannedStmt *stmt);

@@ -15,8 +15,9 @@
  * node.
  *
  * The invariant: a Gather that may launch workers has a flush node if a
- * temporary table is read below it.  A statement over temporary tables
- * launches no workers if its plan has unknown nodes.
+ * temporary table is read below it, and also if it sends values, in an INSERT or
+ * in a statement that reads a temporary table elsewhere.  A statement over
+ * temporary tables launches no workers if its plan has unknown nodes.
  *
  *-------------------------------------------------------------------------
  */
@@ -379,6 +380,18 @@ planned_workers(Plan *gather)
 }
 
 /*
+ * Does the leader send workers of gather values, which may be TOAST pointers into a
+ * temporary table (exec_sent_values.c)?  facts are those of the plan below.
+ */
+static bool
+sends_values(Plan *gather, const PlanFacts *facts)
+{
+	return facts->has_params ||
+		(IsA(gather, Gather) ? ((Gather *) gather)->initParam :
+		 ((GatherMerge *) gather)->initParam) != NULL;
+}
+
+/*
  * The number of local buffers that a worker needs to run a plan with these facts:
  * for the pages that it may have pinned at once, or for those that it looks rows up
  * in and what it reads besides.
@@ -424,7 +437,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, const FlushCharges *charges)
 		stmt->parallelModeNeeded = false;
 		return NIL;
 	}
-	if (all.temp_tables == NIL)
+	if (all.temp_tables == NIL && stmt->commandType != CMD_INSERT)
 		return NIL;
 
 	foreach(lc, tp_statement_gathers(stmt))
@@ -433,7 +446,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, const FlushCharges *charges)
 		PlanFacts	below = tp_plan_facts(gather->lefttree, stmt);
 		FlushPlan	info = {0};
 
-		if (below.temp_tables == NIL)
+		if (below.temp_tables == NIL && !sends_values(gather, &below))
 			continue;
 		if (stats == NULL)
 			stats = tp_stats_for_price(all.user_code);

@@ -123,14 +123,3 @@ tp_place_select_node(PlannedStmt *stmt)
 	insert->plan.lefttree = plan;
 	stmt->parallelModeNeeded = false;
 }
-
-/* Does stmt need parallel mode, for all of it or for the SELECT of an INSERT? */
-bool
-tp_needs_parallel_mode(PlannedStmt *stmt)
-{
-	Plan	   *plan = stmt->planTree;
-
-	return stmt->parallelModeNeeded ||
-		(stmt->commandType == CMD_INSERT && IsA(plan, ModifyTable) &&
-		 plan->lefttree != NULL && tp_is_select_node(plan->lefttree));
-}

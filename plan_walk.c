@@ -184,16 +184,10 @@ tp_is_flush_node(Plan *plan)
 	return is_own_node(plan, FLUSH_NODE_NAME);
 }
 
-bool
-tp_is_select_node(Plan *plan)
-{
-	return is_own_node(plan, SELECT_NODE_NAME);
-}
-
 static const NodeKind *
 kind_of(Plan *plan)
 {
-	if (tp_is_flush_node(plan) || tp_is_select_node(plan))
+	if (tp_is_flush_node(plan) || is_own_node(plan, SELECT_NODE_NAME))
 		return &own_node;
 	for (int i = 0; i < lengthof(kinds); i++)
 	{
@@ -373,6 +367,8 @@ walk_expression(Node *node, PlanWalk *walk)
 	facts->checks_domain = facts->checks_domain || tp_checks_domain(node);
 	if (IsA(node, SubPlan))
 		walk_subplan(((SubPlan *) node)->plan_id, walk);
+	else if (IsA(node, Param))
+		facts->has_params |= ((Param *) node)->paramkind == PARAM_EXTERN;
 	return expression_tree_walker(node, walk_expression, walk);
 }
 

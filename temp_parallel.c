@@ -6,8 +6,8 @@
  * A statement passes the hooks in this order: the planner (plan_insert.c allows
  * workers for the SELECT of an INSERT, plan_paths.c makes paths that workers may
  * run, plan_gather_cost.c charges the Gather with the flush, plan_flush_node.c
- * puts the flush node into the finished plan), the start of the executor
- * (exec_sent_values.c), and its run (exec_run.c, exec_select_node.c).  There
+ * puts the flush node into the finished plan), and the run of the executor
+ * (exec_run.c, exec_select_node.c).  There
  * exec_second_look.c may leave the plan to the leader; otherwise the flush node
  * (exec_flush.c) writes the tables out, and the workers read them
  * (exec_worker.c).
@@ -320,23 +320,6 @@ start_executor(QueryDesc *queryDesc, int eflags)
 		standard_ExecutorStart(queryDesc, eflags);
 }
 
-/* Start the executor for a statement that may send parameters to workers. */
-static void
-start_parallel_executor(QueryDesc *queryDesc, int eflags)
-{
-	ParamListInfo params = tp_wrap_params(queryDesc);
-
-	PG_TRY();
-	{
-		start_executor(queryDesc, eflags);
-	}
-	PG_FINALLY();
-	{
-		tp_unwrap_params(queryDesc, params);
-	}
-	PG_END_TRY();
-}
-
 static void
 temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 {
@@ -352,12 +335,7 @@ temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 	tp_account_close_empty();
 	if (tp_enabled && (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
 		tp_share_before((Node *) queryDesc->plannedstmt);
-	if (tp_needs_parallel_mode(queryDesc->plannedstmt) &&
-		(eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
-		tp_session_has_temp_tables())
-		start_parallel_executor(queryDesc, eflags);
-	else
-		start_executor(queryDesc, eflags);
+	start_executor(queryDesc, eflags);
 }
 
 static void
