@@ -28,7 +28,6 @@ SET ROLE regress_temp_parallel;
 SET temp_parallel.enabled = off;
 SET temp_parallel.write_temp_page_cost = 0;
 SET temp_parallel.buffer_scan_cost = 0;
-SET temp_parallel.flush_investment = off;
 SET temp_parallel.worker_temp_buffers = 100;
 SET temp_parallel.processors = 1;
 RESET ROLE;
@@ -36,7 +35,6 @@ DROP ROLE regress_temp_parallel;
 RESET temp_parallel.enabled;
 RESET temp_parallel.write_temp_page_cost;
 RESET temp_parallel.buffer_scan_cost;
-RESET temp_parallel.flush_investment;
 RESET temp_parallel.worker_temp_buffers;
 RESET temp_parallel.processors;
 
