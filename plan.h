@@ -29,17 +29,22 @@ typedef struct FlushSaving
 	Cost		charge;			/* for writing pages, when planned */
 	List	   *relids;			/* temporary tables that they read */
 	List	   *indexes;		/* those of their indexes that they scan */
-	Cost	   *parts;			/* of the saving, one for each of relids */
 } FlushSaving;
 
-/* the same for the Gathers over a relation, while a statement is planned */
+/* What a Gather is over, in a query level. */
+typedef enum GatherOver
+{
+	GATHER_SCAN,				/* one of several base relations */
+	GATHER_JOIN,				/* those that workers may read */
+	GATHER_WHOLE
+} GatherOver;
+
+/* the same for a Gather, while a statement is planned */
 typedef struct GatherSaving
 {
 	PlannerInfo *root;			/* query level */
-	Relids		rels;			/* of that, NULL for a set operation */
-	bool		whole;			/* is it the topmost relation of root? */
+	GatherOver	over;
 	Cost		serial;			/* of the best path for one process */
-	Cost		scan;			/* saving without what launch and search cost */
 	FlushSaving saving;
 } GatherSaving;
 

@@ -104,10 +104,8 @@ make_flush_node(Plan *child, const FlushPlan *info, int plan_node_id)
 	cscan->custom_scan_tlist = pass_through_tlist(child->targetlist, OUTER_VAR);
 
 	/* the release comes first in every release, see tp_flush_plan_release() */
-	cscan->custom_private = list_make5(makeString(pstrdup(TP_VERSION)),
+	cscan->custom_private = list_make4(makeString(pstrdup(TP_VERSION)),
 									   info->relids, info->indexes,
-									   bytes_of(info->saving.parts,
-												list_length(info->relids) * sizeof(Cost)),
 									   bytes_of(info, sizeof(FlushPlan)));
 	cscan->methods = GetCustomScanMethods(FLUSH_NODE_NAME, false);
 	return cscan;
@@ -132,8 +130,7 @@ FlushPlan
 tp_flush_plan(CustomScan *cscan)
 {
 	List	   *items = cscan->custom_private;
-	Const	   *parts = list_nth_node(Const, items, 3);
-	Const	   *bytes = list_nth_node(Const, items, 4);
+	Const	   *bytes = list_nth_node(Const, items, 3);
 	FlushPlan	info;
 
 	memcpy(&info, VARDATA(DatumGetPointer(bytes->constvalue)), sizeof(FlushPlan));
@@ -141,9 +138,6 @@ tp_flush_plan(CustomScan *cscan)
 	info.indexes = lthird(items);
 	info.saving.relids = info.relids;
 	info.saving.indexes = info.indexes;
-	info.saving.parts = palloc(list_length(info.relids) * sizeof(Cost));
-	memcpy(info.saving.parts, VARDATA(DatumGetPointer(parts->constvalue)),
-		   list_length(info.relids) * sizeof(Cost));
 	return info;
 }
 
@@ -440,8 +434,8 @@ tp_place_flush_nodes(PlannedStmt *stmt, const FlushCharges *charges)
 		info.relids = below.temp_tables;
 		info.indexes = below.indexes;
 		info.planned = tp_flush_cost_of_tables(stats, info.relids, info.indexes);
-		if (charges->stats == NULL && debug_parallel_query == DEBUG_PARALLEL_OFF)
-			info.planned.charge = 0;
+		info.planned.charge = charges->stats == NULL ? 0 :
+			tp_flush_cost_of_tables(stats, info.relids, NIL).charge;
 		info.saving = tp_saving_of_gather(charges->savings, info.relids,
 										  info.indexes,
 										  info.planned.charge - info.planned.search);

@@ -4,9 +4,8 @@
  *	  The charge: the cost of the flush, added to the cost of a Gather.
  *
  * The tables to flush for a Gather over a RelOptInfo do not depend on the path
- * below it, because every partial path reads all of them.  The indexes do;
- * those of the cheapest partial path are charged.  So the Gather is charged,
- * and nothing below it.  Paths over temporary tables then cost what they would
+ * below it, because every partial path reads all of them.  So the Gather is
+ * charged, and nothing below it.  Paths over temporary tables then cost what they would
  * over permanent ones, a serial plan pays for no flush, no rescan multiplies
  * the charge, and a table that is joined with itself is charged once.
  *
@@ -16,12 +15,19 @@
  *
  *	- for a base relation, in set_rel_pathlist_hook, which core calls just
  *	  before;
- *	- for a join relation, in the loop over a level's relations, which
- *	  join_search_hook may replace;
+ *	- for the joins of some of a query level's relations, in join_search_hook,
+ *	  once for all of them;
  *	- for everything above the joins of a query level, the charge of its
  *	  topmost relation, set last, remains in effect;
  *	- for a set operation, whose Gather collects the rows of several query
  *	  levels, after each of these has been planned.
+ *
+ * Two charges are not exact.  A Gather over a part of a join is charged with the
+ * flush of all tables of its query level that workers may read, so one that reads
+ * only clean ones looks more expensive than it is.  That matters where the whole
+ * join cannot be gathered, and only until the accounts have paid for the flush.
+ * Indexes depend on the path, and are left out.  The flush node of the finished plan
+ * knows them, and the second look counts them.
  *
  * A plan for clean tables is charged with the search of the pool.
  *
@@ -296,78 +302,6 @@ tables_of_level(PlannerInfo *root, List *relids)
 }
 
 /* ----------
- * The indexes that a path scans
- * ----------
- */
-
-static List *indexes_of_paths(List *paths, List *indexes);
-
-/*
- * Add the indexes that path scans, of any tables.  Of the kinds of path in
- * create_plan_recurse() of createplan.c, only those are searched that may be
- * below a Gather, and no subplans of expressions: the charge is an estimate.
- */
-static List *
-indexes_of_path(Path *path, List *indexes)
-{
-	check_stack_depth();
-	switch (nodeTag(path))
-	{
-		case T_IndexPath:
-			return list_append_unique_oid(indexes,
-										  ((IndexPath *) path)->indexinfo->indexoid);
-		case T_BitmapHeapPath:
-			return indexes_of_path(((BitmapHeapPath *) path)->bitmapqual,
-								   indexes);
-		case T_BitmapAndPath:
-			return indexes_of_paths(((BitmapAndPath *) path)->bitmapquals,
-									indexes);
-		case T_BitmapOrPath:
-			return indexes_of_paths(((BitmapOrPath *) path)->bitmapquals,
-									indexes);
-		case T_NestPath:
-		case T_MergePath:
-		case T_HashPath:
-			indexes = indexes_of_path(((JoinPath *) path)->outerjoinpath,
-									  indexes);
-			return indexes_of_path(((JoinPath *) path)->innerjoinpath,
-								   indexes);
-		case T_AppendPath:
-			return indexes_of_paths(((AppendPath *) path)->subpaths, indexes);
-		case T_MergeAppendPath:
-			return indexes_of_paths(((MergeAppendPath *) path)->subpaths,
-									indexes);
-		case T_SubqueryScanPath:
-			return indexes_of_path(((SubqueryScanPath *) path)->subpath,
-								   indexes);
-		case T_MaterialPath:
-			return indexes_of_path(((MaterialPath *) path)->subpath, indexes);
-		case T_MemoizePath:
-			return indexes_of_path(((MemoizePath *) path)->subpath, indexes);
-		case T_ProjectionPath:
-			return indexes_of_path(((ProjectionPath *) path)->subpath,
-								   indexes);
-		case T_SortPath:
-		case T_IncrementalSortPath:
-			return indexes_of_path(((SortPath *) path)->subpath, indexes);
-		case T_AggPath:
-			return indexes_of_path(((AggPath *) path)->subpath, indexes);
-		default:
-			return indexes;
-	}
-}
-
-static List *
-indexes_of_paths(List *paths, List *indexes)
-{
-	ListCell   *lc;
-
-	foreach(lc, paths)
-		indexes = indexes_of_path(lfirst(lc), indexes);
-	return indexes;
-}
-
-/* ----------
  * Can a Gather win?
  * ----------
  */
@@ -526,12 +460,9 @@ setop_parts(PlannerInfo *root, RelOptInfo *final)
  * ----------
  */
 
-/*
- * The cost of flushing tables relids and those of their indexes that are in
- * indexes.  Counts the pool at the first call.
- */
+/* The cost of flushing tables relids.  Counts the pool at the first call. */
 static FlushCost
-flush_cost(List *relids, List *indexes)
+flush_cost(List *relids)
 {
 	FlushCharges *charges = current->charges;
 	FlushCost	none = {0};
@@ -545,7 +476,7 @@ flush_cost(List *relids, List *indexes)
 		charges->stats = tp_stats_for_price(charges->user_code);
 		MemoryContextSwitchTo(old);
 	}
-	return tp_flush_cost_of_tables(charges->stats, relids, indexes);
+	return tp_flush_cost_of_tables(charges->stats, relids, NIL);
 }
 
 /*
@@ -589,24 +520,23 @@ saving_above(PlannerInfo *root, Path *path, double rows, int workers)
 }
 
 /*
- * Note what workers save in rels of query level root, as described at plan_saving.c:
- * in one relation, in the parts of a set operation (relations is NULL), or in those
- * that are joined, of which one row is left.  They read tables relids, whose flush
- * costs flush, and these indexes.  relids is NIL if no Gather can win.
+ * Note what workers save in rels of query level root, as described at plan_saving.c: in
+ * one relation, in the parts of a set operation, or in relations that are joined, of
+ * which one row is left.  They read tables relids, whose flush costs flush.  relids is
+ * NIL if no Gather can win.
  */
 static void
-note_saving(PlannerInfo *root, List *rels, Relids relations, List *relids,
-			List *indexes, FlushCost flush)
+note_saving(PlannerInfo *root, List *rels, GatherOver over, List *relids,
+			FlushCost flush)
 {
 	MemoryContext old = MemoryContextSwitchTo(current->context);
 	GatherSaving *note = palloc0(sizeof(GatherSaving));
-	Cost		above = 0;
+	bool		setop = list_length(rels) > 1 && over == GATHER_WHOLE;
+	Cost		saved = 0;
 	ListCell   *lc;
 
 	note->root = root;
-	note->rels = relations;
-	note->whole = relations == NULL ||
-		bms_equal(relations, query_level_relids(root));
+	note->over = over;
 	foreach(lc, rels)
 	{
 		RelOptInfo *rel = lfirst(lc);
@@ -624,49 +554,44 @@ note_saving(PlannerInfo *root, List *rels, Relids relations, List *relids,
 			break;
 		}
 		note->serial += alone;
-		note->scan += alone - partial;
-		if (relations == NULL || !note->whole)
-			above -= list_length(rels) > 1 && relations != NULL ? 0 :
-				parallel_tuple_cost * rows;
-		else
-			above += saving_above(root, one, rows, several->parallel_workers);
+		saved += alone - partial;
+		if (over == GATHER_WHOLE && !setop)
+			saved += saving_above(root, one, rows, several->parallel_workers);
+		else if (over != GATHER_JOIN)
+			saved -= parallel_tuple_cost * rows;
 	}
 	if (relids != NIL)
 	{
-		note->saving.saving = note->scan + above -
-			setup_cost_without_charge() - flush.search;
+		note->saving.saving = saved - setup_cost_without_charge() - flush.search;
 		note->saving.charge = flush.charge - flush.search;
 		note->saving.relids = list_copy(relids);
-		note->saving.indexes = list_copy(indexes);
 	}
 	current->charges->savings = lappend(current->charges->savings, note);
 	MemoryContextSwitchTo(old);
 }
 
 /*
- * Charge the Gather paths of rel, a base or join relation, and of what is made
- * of it until the next charge.  The pool is not counted if rel has no partial
- * paths, or no Gather over it can win.
+ * Charge the Gather paths of rel, a base relation or the topmost join of a query level,
+ * and of what is made of it until the next charge.  The pool is not counted if rel has
+ * no partial paths, or no Gather over it can win.
  */
 void
 tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
 {
+	bool		whole = bms_equal(rel->relids, query_level_relids(root));
 	List	   *rels = list_make1(rel);
 	List	   *relids = NIL;
-	List	   *indexes = NIL;
 	FlushCost	flush = {0};
 
 	if (rel->partial_pathlist != NIL)
 	{
-		Path	   *path = linitial(rel->partial_pathlist);
-
 		if (gather_may_win(root, rels))
 		{
 			relids = tables_of_rel(root, rel, NIL);
-			indexes = indexes_of_path(path, NIL);
-			flush = flush_cost(relids, indexes);
+			flush = flush_cost(relids);
 		}
-		note_saving(root, rels, rel->relids, relids, indexes, flush);
+		note_saving(root, rels, whole ? GATHER_WHOLE : GATHER_SCAN, relids,
+					flush);
 	}
 	set_charge(flush);
 }
@@ -697,15 +622,15 @@ tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final)
 		possible &= ((RelOptInfo *) lfirst(lc))->partial_pathlist != NIL;
 	if (!possible)
 	{
-		note_saving(parent, parts, NULL, NIL, NIL, flush);
+		note_saving(parent, parts, GATHER_WHOLE, NIL, flush);
 		return;
 	}
 	if (gather_may_win(root, parts))
 	{
 		relids = tables_of_level(root, tables_of_level(parent, NIL));
-		flush = flush_cost(relids, NIL);
+		flush = flush_cost(relids);
 	}
-	note_saving(parent, parts, NULL, relids, NIL, flush);
+	note_saving(parent, parts, GATHER_WHOLE, relids, flush);
 	set_charge(flush);
 }
 
@@ -733,80 +658,34 @@ tp_next_join_search(join_search_hook_type next, PlannerInfo *root,
 }
 
 /*
- * The same with charges: as standard_join_search() of allpaths.c, but the
- * Gather paths of each join relation are charged with the flush of that
- * relation.  Another module's join search and the genetic one cannot be
- * charged relation by relation, and are charged with the flush of all relations
- * that workers may read.
+ * The same with charges.  The Gathers over a part of the join are charged with the flush
+ * of all relations that workers may read.
  */
 RelOptInfo *
 tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 							   int levels_needed, List *initial_rels)
 {
-	RelOptInfo *rel = NULL;
-	bool		parallel = false;
+	RelOptInfo *rel;
+	List	   *partial = NIL;
 	List	   *relids = NIL;
+	FlushCost	flush = {0};
 	ListCell   *lc;
 
 	foreach(lc, initial_rels)
-		parallel |= ((RelOptInfo *) lfirst(lc))->partial_pathlist != NIL;
-
-	if (next != NULL || genetic_join_search(levels_needed) || !parallel)
 	{
-		FlushCost	flush;
-		List	   *partial = NIL;
-		Relids		relations = NULL;
-
-		foreach(lc, initial_rels)
-		{
-			rel = lfirst(lc);
-			if (!parallel || !rel->consider_parallel)
-				continue;
+		rel = lfirst(lc);
+		if (rel->consider_parallel)
 			relids = tables_of_rel(root, rel, relids);
-			relations = bms_add_members(relations, rel->relids);
-			if (rel->partial_pathlist != NIL)
-				partial = lappend(partial, rel);
-		}
-		flush = flush_cost(relids, NIL);
-		set_charge(flush);
-		if (parallel)
-			note_saving(root, partial, relations, relids, NIL, flush);
-		rel = tp_next_join_search(next, root, levels_needed, initial_rels);
+		if (rel->partial_pathlist != NIL)
+			partial = lappend(partial, rel);
 	}
-	else
+	if (partial != NIL)
 	{
-		Assert(root->join_rel_level == NULL);
-		root->join_rel_level = palloc0((levels_needed + 1) * sizeof(List *));
-		root->join_rel_level[1] = initial_rels;
-
-		for (int level = 2; level <= levels_needed; level++)
-		{
-			join_search_one_level(root, level);
-
-			foreach(lc, root->join_rel_level[level])
-			{
-				bool		topmost;
-
-				rel = (RelOptInfo *) lfirst(lc);
-				generate_partitionwise_join_paths(root, rel);
-				tp_charge_gather_of_rel(root, rel);
-				topmost = bms_equal(rel->relids, query_level_relids(root));
-				/* the topmost is gathered with its final target list */
-				if (!topmost)
-					generate_useful_gather_paths(root, rel, false);
-				set_cheapest(rel);
-				if (!topmost)
-					make_grouped_paths(root, rel);
-			}
-		}
-
-		if (root->join_rel_level[levels_needed] == NIL)
-			elog(ERROR, "failed to build any %d-way joins", levels_needed);
-		Assert(list_length(root->join_rel_level[levels_needed]) == 1);
-		rel = (RelOptInfo *) linitial(root->join_rel_level[levels_needed]);
-		root->join_rel_level = NULL;
+		flush = flush_cost(relids);
+		note_saving(root, partial, GATHER_JOIN, relids, flush);
 	}
-
+	set_charge(flush);
+	rel = tp_next_join_search(next, root, levels_needed, initial_rels);
 	tp_charge_gather_of_rel(root, rel);
 	return rel;
 }
