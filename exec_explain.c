@@ -37,7 +37,7 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 
 	if (reason != NULL)
 		ExplainPropertyText("Insert Not Parallel", reason, es);
-	if (!tp_flush_investment || !tp_has_savings(stmt))
+	if (!tp_has_savings(stmt))
 		return;
 	foreach(lc, tp_savings_of(stmt))
 	{

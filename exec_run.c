@@ -85,7 +85,7 @@ credit(MemoryContext context, List *flush_nodes, PlanState *root)
 	List	   *savings = NIL;
 	ListCell   *lc;
 
-	if (!tp_enabled || !tp_flush_investment)
+	if (!tp_enabled)
 		return;
 	old = MemoryContextSwitchTo(context);
 	foreach(lc, flush_nodes)

@@ -15,7 +15,6 @@
 bool		tp_enabled = true;
 double		tp_write_temp_page_cost = 1.30;
 double		tp_buffer_scan_cost = 0.01;
-bool		tp_flush_investment = true;
 int			tp_processors = 0;
 bool		tp_insert_select = true;
 int			tp_share_local_buffers = SHARE_AUTO;
@@ -58,13 +57,6 @@ tp_define_settings(void)
 							 "The cost is on the same scale as \"seq_page_cost\".",
 							 &tp_buffer_scan_cost,
 							 0.01, 0, DBL_MAX,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
-	DefineCustomBoolVariable("temp_parallel.flush_investment",
-							 "Charges a flush less what parallel workers would have saved in earlier statements.",
-							 "If off, each statement is charged the whole flush.",
-							 &tp_flush_investment,
-							 true,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("temp_parallel.processors",

@@ -118,8 +118,7 @@ plan_with_workers(PLANNER_HOOK_ARGS)
 				return other;
 		}
 	}
-	if (tp_flush_investment)
-		tp_attach_savings(stmt, flushed, charges.savings);
+	tp_attach_savings(stmt, flushed, charges.savings);
 	return stmt;
 }
 
@@ -400,8 +399,7 @@ temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 		!ScanDirectionIsNoMovement(direction);
 
 	run_executor(EXECUTOR_RUN_PASS);
-	if (complete && tp_enabled && tp_flush_investment &&
-		tp_has_savings(queryDesc->plannedstmt))
+	if (complete && tp_enabled && tp_has_savings(queryDesc->plannedstmt))
 		credit_statement(queryDesc);
 }
 

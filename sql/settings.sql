@@ -22,14 +22,12 @@ SET ROLE regress_temp_parallel;
 SET temp_parallel.enabled = off;
 SET temp_parallel.write_temp_page_cost = 0;
 SET temp_parallel.buffer_scan_cost = 0;
-SET temp_parallel.flush_investment = off;
 SET temp_parallel.processors = 1;
 RESET ROLE;
 DROP ROLE regress_temp_parallel;
 RESET temp_parallel.enabled;
 RESET temp_parallel.write_temp_page_cost;
 RESET temp_parallel.buffer_scan_cost;
-RESET temp_parallel.flush_investment;
 RESET temp_parallel.processors;
 
 -- EXPLAIN (SETTINGS) prints those that differ from their defaults.
