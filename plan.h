@@ -167,6 +167,9 @@ extern bool tp_calls_volatile_function(Node *node);
 /* plan_flush_node.c */
 #define FLUSH_NODE_NAME	"TempFlush"
 
+/* A worker has so many local buffers, or the session's temp_buffers if that is less. */
+#define LEAST_WORKER_POOL	1024
+
 typedef struct FlushPlan
 {
 	List	   *relids;			/* temporary tables that the workers may read */

@@ -302,7 +302,7 @@ cost_of_copies(PlannedStmt *stmt, double buffers)
 Cost
 tp_cost_of_copies_in_worker(PlannedStmt *stmt)
 {
-	return cost_of_copies(stmt, Max(tp_worker_temp_buffers, num_temp_buffers));
+	return cost_of_copies(stmt, num_temp_buffers);
 }
 
 /*
@@ -384,7 +384,7 @@ pool_of_worker(const PlanFacts *facts)
 
 	if (lookups == 0)
 		return facts->pins;
-	return Max(facts->pins, (int) Min(lookups, INT_MAX / 4) + tp_worker_temp_buffers);
+	return Max(facts->pins, (int) Min(lookups, INT_MAX / 4) + LEAST_WORKER_POOL);
 }
 
 /*

@@ -30,7 +30,6 @@ SET parallel_tuple_cost = 0;
 SET cpu_tuple_cost = 1;
 SET temp_parallel.write_temp_page_cost = 0;
 SET temp_parallel.buffer_scan_cost = 0;
-SET temp_parallel.worker_temp_buffers = '800kB';
 SET client_min_messages = warning;
 };
 
