@@ -31,23 +31,12 @@
  *
  * A plan for clean tables is charged with the search of the pool.
  *
- * A charge needs a walk over the pool, which may take longer than a small
- * query.  So a relation whose Gather would lose even without a charge gets
- * none, and the pool is not counted for it (see gather_may_win()).  If such a
- * Gather is chosen anyway, the plan may be suboptimal and its cost too low, but
- * its flush node is placed, costed and executed like any other.
- *
- * The invariant: when the planner returns or fails, parallel_setup_cost has
- * its former value, unless a function that the planner evaluates has set it.
- * A nested statement, planned by such a function, is planned with the former
- * value too, or with what the function has set.  Only a function that reads
- * the setting itself sees the charge.
+ * The invariant: a Gather that the planner chooses has been charged with all the
+ * temporary tables that its workers may read.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
-
-#include <math.h>
 
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -59,125 +48,9 @@
 #include "optimizer/paths.h"
 #include "optimizer/prep.h"
 #include "optimizer/tlist.h"
-#include "utils/guc.h"
 #include "utils/selfuncs.h"
 
 #include "plan.h"
-
-/* A call of the planner, possibly inside another one. */
-typedef struct PlannerCall
-{
-	struct PlannerCall *outer;
-	FlushCharges *charges;		/* NULL if no worker may read temporary tables */
-	double		before;			/* parallel_setup_cost to restore */
-	bool		saved;			/* will the server restore it, too? */
-	double		setup_cost;		/* parallel_setup_cost without a charge */
-	double		charged;		/* what this file last set it to */
-	MemoryContext context;		/* where to keep them */
-} PlannerCall;
-
-static PlannerCall *current = NULL;
-
-/* ----------
- * Setting and restoring parallel_setup_cost
- * ----------
- */
-
-/*
- * Have the server restore parallel_setup_cost, too, at the end and after an
- * error.  Otherwise, if a function evaluated by the planner changes the setting
- * and fails, the server would restore the value including the charge.
- */
-static void
-save_setup_cost(void)
-{
-	parallel_setup_cost = current->before;
-	(void) NewGUCNestLevel();	/* not changed in this one yet */
-	(void) set_config_option("parallel_setup_cost",
-							 psprintf("%.17g", current->before),
-							 PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
-	current->saved = true;
-}
-
-/*
- * Returns parallel_setup_cost without a charge.  If it was changed since the
- * last charge, the new value becomes the base for further charges.
- */
-static Cost
-setup_cost_without_charge(void)
-{
-	if (parallel_setup_cost != current->charged)
-	{
-		current->setup_cost = current->before = parallel_setup_cost;
-		current->charged = parallel_setup_cost;
-	}
-	return current->setup_cost;
-}
-
-/*
- * Add the cost of a flush to every Gather path that is made from now on, in place
- * of the last charge.
- */
-static void
-set_charge(FlushCost flush)
-{
-	Cost		setup_cost = setup_cost_without_charge();
-
-	if (flush.charge > 0 && !current->saved)
-		save_setup_cost();
-	current->charged = setup_cost + flush.charge;
-	parallel_setup_cost = current->charged;
-}
-
-/*
- * Run the planner with charges.  next is another module's hook, or NULL.
- * Returns the plan, without flush nodes, and in *charges, unless that is NULL, what was
- * charged; both in the current memory context.
- */
-PlannedStmt *
-tp_planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
-						   FlushCharges *charges)
-{
-	PlannerCall call = {0};
-	int			guc_level = NewGUCNestLevel();
-	PlannedStmt *volatile result;
-
-	call.outer = current;
-	call.charges = charges;
-	call.before = parallel_setup_cost;
-	if (current != NULL && parallel_setup_cost == current->charged)
-		call.setup_cost = current->setup_cost;
-	else
-		call.setup_cost = parallel_setup_cost;
-	call.charged = call.setup_cost;
-	call.context = CurrentMemoryContext;
-
-	PG_TRY();
-	{
-		current = &call;
-		parallel_setup_cost = call.setup_cost;
-
-		result = next ? next(PLANNER_HOOK_PASS) :
-			standard_planner(PLANNER_HOOK_PASS);
-	}
-	PG_FINALLY();
-	{
-		current = call.outer;
-		if (parallel_setup_cost == call.charged)
-			parallel_setup_cost = call.before;
-	}
-	PG_END_TRY();
-	AtEOXact_GUC(true, guc_level);	/* after an error the abort does it */
-	return result;
-}
-
-/* Is a statement being planned whose workers may read temporary tables? */
-bool
-tp_planning_temp_tables(void)
-{
-	return current != NULL && current->charges != NULL;
-}
 
 /* ----------
  * The temporary tables that a relation of the planner is made of
@@ -191,7 +64,6 @@ typedef struct TableSearch
 } TableSearch;
 
 static List *tables_of_level(PlannerInfo *root, List *relids);
-static List *tables_of_rel(PlannerInfo *root, RelOptInfo *rel, List *relids);
 
 /* Add the tables that the subplans in an expression read, as workers do. */
 static bool
@@ -261,27 +133,6 @@ tables_of_base_rel(PlannerInfo *root, int rti, List *relids)
 	return subplan_tables(root, (Node *) rel->reltarget->exprs, relids);
 }
 
-/* Add the temporary tables of a base or join relation. */
-static List *
-tables_of_rel(PlannerInfo *root, RelOptInfo *rel, List *relids)
-{
-	int			rti = -1;
-
-	while ((rti = bms_next_member(rel->relids, rti)) >= 0)
-	{
-		if (rti < root->simple_rel_array_size)
-			relids = tables_of_base_rel(root, rti, relids);
-	}
-
-	/* workers may compute what is above the joins, too */
-	if (bms_equal(rel->relids, query_level_relids(root)))
-	{
-		relids = subplan_tables(root, (Node *) root->processed_tlist, relids);
-		relids = subplan_tables(root, root->parse->havingQual, relids);
-	}
-	return relids;
-}
-
 /* Add the temporary tables of a whole query level. */
 static List *
 tables_of_level(PlannerInfo *root, List *relids)
@@ -301,8 +152,28 @@ tables_of_level(PlannerInfo *root, List *relids)
 	return subplan_tables(root, root->parse->havingQual, relids);
 }
 
+/*
+ * The temporary tables of a base or join relation.  Workers may compute what is above
+ * the joins of a query level, too.
+ */
+static List *
+tables_of_rel(PlannerInfo *root, RelOptInfo *rel)
+{
+	List	   *relids = NIL;
+	int			rti = -1;
+
+	if (bms_equal(rel->relids, query_level_relids(root)))
+		return tables_of_level(root, NIL);
+	while ((rti = bms_next_member(rel->relids, rti)) >= 0)
+	{
+		if (rti < root->simple_rel_array_size)
+			relids = tables_of_base_rel(root, rti, relids);
+	}
+	return relids;
+}
+
 /* ----------
- * Can a Gather win?
+ * What workers save
  * ----------
  */
 
@@ -361,125 +232,6 @@ cheapest_fetched(PlannerInfo *root, RelOptInfo *rel, List *paths, Cost *cost,
 }
 
 /*
- * An upper bound of the cost, in one process, of what the planner may have
- * workers do with this number of rows of query level root: evaluate the target
- * list, group, make distinct and sort, each once and in memory, as estimated by
- * cost_agg() and cost_tuplesort() of costsize.c.
- */
-static Cost
-cost_above(PlannerInfo *root, double rows)
-{
-	AggClauseCosts aggs = {0};
-	QualCost	target;
-	QualCost	having;
-	Cost		sort;
-
-	cost_qual_eval(&target, root->processed_tlist, root);
-	cost_qual_eval(&having, (List *) root->parse->havingQual, root);
-	if (root->parse->hasAggs)
-		get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &aggs);
-	sort = 2.0 * cpu_tuple_cost + cpu_operator_cost *
-		(2.0 * log2(rows + 2.0) + list_length(root->processed_tlist) + 1);
-	return target.startup + having.startup + aggs.transCost.startup +
-		aggs.finalCost.startup +
-		rows * (target.per_tuple + having.per_tuple +
-				aggs.transCost.per_tuple + aggs.finalCost.per_tuple + 3 * sort);
-}
-
-/*
- * Could a Gather over rels win if its flush cost nothing?  rels are a base or
- * join relation of query level root, or the last relations of the parts of a set
- * operation.
- *
- * A Gather costs at least parallel_setup_cost.  So none wins if one process does
- * everything that is done with rels until the next charge for less.  What is
- * above a relation that is joined is at most a sort, so that cost_above() exceeds
- * it.
- *
- * Paths that other modules add later are not seen.
- */
-static bool
-gather_may_win(PlannerInfo *root, List *rels)
-{
-	Cost		alone = 0;
-	double		all_rows = 0;
-	double		bytes = 0;
-	ListCell   *lc;
-
-	foreach(lc, rels)
-	{
-		Cost		cost;
-		double		rows;
-		RelOptInfo *rel = lfirst(lc);
-		Path	   *path = cheapest_fetched(root, rel, rel->pathlist, &cost, &rows);
-
-		if (path == NULL)
-			return true;
-		alone += cost;
-		all_rows += rows;
-		bytes += rows * (path->pathtarget->width +
-						 MAXALIGN(SizeofHeapTupleHeader));
-	}
-	if (alone > setup_cost_without_charge())
-		return true;
-
-	/*
-	 * Not covered by cost_above(): a sort in temporary files or one that is
-	 * disabled; set-returning functions, which make more rows; window
-	 * functions, which cost_qual_eval() ignores.
-	 */
-	if (bytes > work_mem * 1024.0 || !enable_sort ||
-		root->parse->hasTargetSRFs || root->parse->hasWindowFuncs)
-		return true;
-	return alone + cost_above(root, all_rows) > setup_cost_without_charge();
-}
-
-/*
- * The last relations of those parts of a set operation that have been planned.
- * One part is query level root, of which final is the last relation.
- */
-static List *
-setop_parts(PlannerInfo *root, RelOptInfo *final)
-{
-	PlannerInfo *parent = root->parent_root;
-	List	   *parts = list_make1(final);
-
-	for (int rti = 1; rti < parent->simple_rel_array_size; rti++)
-	{
-		RelOptInfo *rel = parent->simple_rel_array[rti];
-
-		if (rel != NULL && rel->subroot != NULL && rel->subroot != root)
-			parts = lappend(parts, fetch_upper_rel(rel->subroot,
-												   UPPERREL_FINAL, NULL));
-	}
-	return parts;
-}
-
-/* ----------
- * Charging
- * ----------
- */
-
-/* The cost of flushing tables relids.  Counts the pool at the first call. */
-static FlushCost
-flush_cost(List *relids)
-{
-	FlushCharges *charges = current->charges;
-	FlushCost	none = {0};
-
-	if (relids == NIL)
-		return none;
-	if (charges->stats == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(current->context);
-
-		charges->stats = tp_stats_for_price(charges->user_code);
-		MemoryContextSwitchTo(old);
-	}
-	return tp_flush_cost_of_tables(charges->stats, relids, NIL);
-}
-
-/*
  * What workers save above the topmost relation of root, of which one process would run
  * path and fetch this number of rows: grouping, making distinct or sorting, less passing
  * on what is left of the rows.
@@ -529,9 +281,9 @@ static void
 note_saving(PlannerInfo *root, List *rels, GatherOver over, List *relids,
 			FlushCost flush)
 {
-	MemoryContext old = MemoryContextSwitchTo(current->context);
+	Planning   *planning = tp_planning_temp_tables();
+	MemoryContext old = MemoryContextSwitchTo(planning->context);
 	GatherSaving *note = palloc0(sizeof(GatherSaving));
-	bool		setop = list_length(rels) > 1 && over == GATHER_WHOLE;
 	Cost		saved = 0;
 	ListCell   *lc;
 
@@ -555,45 +307,76 @@ note_saving(PlannerInfo *root, List *rels, GatherOver over, List *relids,
 		}
 		note->serial += alone;
 		saved += alone - partial;
-		if (over == GATHER_WHOLE && !setop)
+		if (over == GATHER_WHOLE)
 			saved += saving_above(root, one, rows, several->parallel_workers);
 		else if (over != GATHER_JOIN)
 			saved -= parallel_tuple_cost * rows;
 	}
 	if (relids != NIL)
 	{
-		note->saving.saving = saved - setup_cost_without_charge() - flush.search;
+		note->saving.saving = saved - tp_setup_cost_without_charge() - flush.search;
 		note->saving.charge = flush.charge - flush.search;
 		note->saving.relids = list_copy(relids);
 	}
-	current->charges->savings = lappend(current->charges->savings, note);
+	planning->savings = lappend(planning->savings, note);
 	MemoryContextSwitchTo(old);
+}
+
+/* ----------
+ * Charging
+ * ----------
+ */
+
+static FlushCost
+flush_cost(List *relids)
+{
+	FlushCost	none = {0};
+
+	return relids == NIL ? none :
+		tp_flush_cost_of_tables(tp_stats_for_price(tp_planning_temp_tables()->user_code),
+								relids, NIL);
 }
 
 /*
  * Charge the Gather paths of rel, a base relation or the topmost join of a query level,
- * and of what is made of it until the next charge.  The pool is not counted if rel has
- * no partial paths, or no Gather over it can win.
+ * and of what is made of it until the next charge.
  */
 void
 tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
 {
 	bool		whole = bms_equal(rel->relids, query_level_relids(root));
-	List	   *rels = list_make1(rel);
-	List	   *relids = NIL;
 	FlushCost	flush = {0};
 
 	if (rel->partial_pathlist != NIL)
 	{
-		if (gather_may_win(root, rels))
-		{
-			relids = tables_of_rel(root, rel, NIL);
-			flush = flush_cost(relids);
-		}
-		note_saving(root, rels, whole ? GATHER_WHOLE : GATHER_SCAN, relids,
-					flush);
+		List	   *relids = tables_of_rel(root, rel);
+
+		flush = flush_cost(relids);
+		note_saving(root, list_make1(rel), whole ? GATHER_WHOLE : GATHER_SCAN,
+					relids, flush);
 	}
-	set_charge(flush);
+	tp_charge_gathers(flush.charge);
+}
+
+/*
+ * The last relations of those parts of a set operation that have been planned.
+ * One part is query level root, of which final is the last relation.
+ */
+static List *
+setop_parts(PlannerInfo *root, RelOptInfo *final)
+{
+	PlannerInfo *parent = root->parent_root;
+	List	   *parts = list_make1(final);
+
+	for (int rti = 1; rti < parent->simple_rel_array_size; rti++)
+	{
+		RelOptInfo *rel = parent->simple_rel_array[rti];
+
+		if (rel != NULL && rel->subroot != NULL && rel->subroot != root)
+			parts = lappend(parts, fetch_upper_rel(rel->subroot,
+												   UPPERREL_FINAL, NULL));
+	}
+	return parts;
 }
 
 /*
@@ -622,16 +405,13 @@ tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final)
 		possible &= ((RelOptInfo *) lfirst(lc))->partial_pathlist != NIL;
 	if (!possible)
 	{
-		note_saving(parent, parts, GATHER_WHOLE, NIL, flush);
+		note_saving(parent, parts, GATHER_UNION, NIL, flush);
 		return;
 	}
-	if (gather_may_win(root, parts))
-	{
-		relids = tables_of_level(root, tables_of_level(parent, NIL));
-		flush = flush_cost(relids);
-	}
-	note_saving(parent, parts, GATHER_WHOLE, relids, flush);
-	set_charge(flush);
+	relids = tables_of_level(root, tables_of_level(parent, NIL));
+	flush = flush_cost(relids);
+	note_saving(parent, parts, GATHER_UNION, relids, flush);
+	tp_charge_gathers(flush.charge);
 }
 
 /* Would make_rel_from_joinlist() of allpaths.c call geqo()? */
@@ -675,7 +455,7 @@ tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 	{
 		rel = lfirst(lc);
 		if (rel->consider_parallel)
-			relids = tables_of_rel(root, rel, relids);
+			relids = list_concat_unique_oid(relids, tables_of_rel(root, rel));
 		if (rel->partial_pathlist != NIL)
 			partial = lappend(partial, rel);
 	}
@@ -684,7 +464,7 @@ tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 		flush = flush_cost(relids);
 		note_saving(root, partial, GATHER_JOIN, relids, flush);
 	}
-	set_charge(flush);
+	tp_charge_gathers(flush.charge);
 	rel = tp_next_join_search(next, root, levels_needed, initial_rels);
 	tp_charge_gather_of_rel(root, rel);
 	return rel;

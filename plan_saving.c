@@ -9,7 +9,7 @@
  * as the saving (tp_note_saving()).  It goes two ways:
  *
  *	- into the flush node, if a Gather over the relation is in the finished
- *	  plan; so the second look (exec_second_look.c) can compare it with what the
+ *	  plan; so the second look (exec_run.c) can compare it with what the
  *	  flush costs then;
  *	- otherwise it is lost because of the flush.  Then it is stored in the plan,
  *	  and added to the tables' accounts (localbuf_account.c) each time that plan
@@ -40,6 +40,7 @@
 #include "optimizer/plancat.h"
 #include "optimizer/planner.h"
 #include "utils/inval.h"
+#include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
 #include "plan.h"
@@ -124,7 +125,8 @@ lost_in_level(PlannerInfo *root, List *notes, List *flushed)
 		if (rel != NULL && rel->subroot != NULL)
 			lost = list_concat(lost, lost_in_level(rel->subroot, notes, flushed));
 	}
-	/* a level's notes are in the order in which they were made, the whole last */
+
+	/* in the order in which they were made, that of the whole level last */
 	foreach(lc, notes)
 	{
 		GatherSaving *note = lfirst(lc);
@@ -246,8 +248,8 @@ tp_has_savings(PlannedStmt *stmt)
 }
 
 /* The lost savings of stmt, a List of FlushSaving in the current memory context. */
-List *
-tp_savings_of(PlannedStmt *stmt)
+static List *
+savings_of(PlannedStmt *stmt)
 {
 	List	   *savings = NIL;
 	FlushSaving *saving = palloc0(sizeof(FlushSaving));
@@ -405,20 +407,9 @@ credit_saving(const FlushSaving *saving, LocalBufStats *stats)
 	}
 }
 
-/*
- * Add savings, a List of FlushSaving, to the accounts of their tables.  They are those
- * that workers would have had in the plan of which root is the topmost node, and which
- * has run to its end without workers for these tables.  Leaves those out that have a
- * table that the plan has not started to scan.  Returns whether any is left.  The tables
- * are locked, except those that the statement itself has dropped, which get nothing.
- * Frees nothing of what it allocates in the current memory context.
- *
- * If a flush is worth it now, invalidates the cached plans of this session that have
- * lost a saving with one of these tables, so that they are made again; also if the
- * reason is that other statements have written pages.
- */
-bool
-tp_credit_savings(List *savings, PlanState *root)
+/* tp_credit_savings() in a memory context of its own. */
+static bool
+credit_savings(List *savings, PlanState *root)
 {
 	LocalBufStats *stats = tp_localbuf_stats_for_price();
 	List	   *scanned = NIL;
@@ -447,4 +438,104 @@ tp_credit_savings(List *savings, PlanState *root)
 			CallSyscacheCallbacks(PROCOID, replan_hash(lfirst_oid(relid_lc)));
 	}
 	return any;
+}
+
+/*
+ * Add savings, a List of FlushSaving, or if that is NIL the lost ones of stmt, to the
+ * accounts of their tables.  They are those that workers would have had in the plan of
+ * which root is the topmost node, and which has run to its end without workers for these
+ * tables.  Leaves those out that have a table that the plan has not started to scan.
+ * Returns whether any is left.  The tables are locked, except those that the statement
+ * itself has dropped, which get nothing.
+ *
+ * If a flush is worth it now, invalidates the cached plans of this session that have
+ * lost a saving with one of these tables, so that they are made again; also if the
+ * reason is that other statements have written pages.
+ */
+bool
+tp_credit_savings(List *savings, PlannedStmt *stmt, PlanState *root)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "saving of a statement",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	bool		any = credit_savings(savings != NIL ? savings : savings_of(stmt),
+									 root);
+
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return any;
+}
+
+/* ----------
+ * EXPLAIN
+ * ----------
+ */
+
+/*
+ * Shown without VERBOSE, too: a user who wonders why a query is not parallel
+ * does not know which option to use.
+ *
+ * If the SELECT of stmt, an INSERT into a temporary table, cannot be parallel,
+ * add the reason to the output of EXPLAIN.
+ *
+ * If stmt reads temporary tables without workers only because of the flush, add
+ * their names, unless it has dropped one of them; with COSTS also, in planner
+ * cost units, what their flush costs now, what their accounts have of it, and
+ * what workers would save.  Allocates in the current memory context.
+ */
+void
+tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
+{
+	FlushCost	flush;
+	List	   *relids = NIL;
+	List	   *indexes = NIL;
+	Cost		saving = 0;
+	List	   *names = NIL;
+	const char *reason = tp_serial_insert_reason(stmt);
+	ListCell   *lc;
+
+	if (reason != NULL)
+		ExplainPropertyText("Insert Not Parallel", reason, es);
+	if (!tp_has_savings(stmt))
+		return;
+	foreach(lc, savings_of(stmt))
+	{
+		FlushSaving *lost = lfirst(lc);
+
+		relids = list_concat_unique_oid(relids, lost->relids);
+		indexes = list_concat_unique_oid(indexes, lost->indexes);
+		saving += lost->saving;
+	}
+	foreach(lc, relids)
+	{
+		char	   *name = get_rel_name(lfirst_oid(lc));
+
+		if (name == NULL)
+			return;				/* the statement has dropped it */
+		names = lappend(names, name);
+	}
+	ExplainPropertyList("Not Parallel", names, es);
+	if (!es->costs)
+		return;
+
+	/* the saving is net of the search of the pool, the cost is not */
+	flush = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(),
+									relids, indexes);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyText("Flush Refused",
+							psprintf("dirtied=%d cost=%.2f account=%.2f saving=%.2f",
+									 flush.dirtied, flush.cost,
+									 flush.account,
+									 saving + flush.search), es);
+	else
+	{
+		ExplainPropertyInteger("Refused Dirtied Buffers", NULL, flush.dirtied,
+							   es);
+		ExplainPropertyFloat("Refused Flush Cost", NULL, flush.cost, 2, es);
+		ExplainPropertyFloat("Refused Flush Account", NULL,
+							 flush.account, 2, es);
+		ExplainPropertyFloat("Refused Flush Saving", NULL,
+							 saving + flush.search, 2, es);
+	}
 }
