@@ -24,9 +24,6 @@ extern void tp_run_parallel(PlanState *root, EState *estate,
 							const char *refusal, ParallelRun run, void *arg);
 extern void tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
 
-/* exec_second_look.c */
-extern bool tp_leader_alone_is_cheaper(List *flush_nodes);
-
 /* exec_flush.c */
 extern void tp_register_flush_node(void);
 extern List *tp_find_flush_nodes(PlanState *root);
@@ -34,11 +31,9 @@ extern const FlushPlan *tp_flush_node_plan(CustomScanState *flush_node);
 extern void tp_skip_flush_nodes(List *flush_nodes, const char *reason);
 extern void tp_look_at_workers(List *flush_nodes);
 
-/* exec_select_node.c */
-extern void tp_register_select_node(void);
-
-/* exec_explain.c */
-extern void tp_explain_saving(PlannedStmt *stmt, ExplainState *es);
+/* run_ahead.c */
+extern void tp_place_run_ahead_node(PlannedStmt *stmt);
+extern void tp_register_run_ahead_node(void);
 
 /* exec_check.c */
 extern void tp_check_flushed(PlanState *ps, const FlushPlan *plan);

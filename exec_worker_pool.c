@@ -75,9 +75,8 @@ separate_setting_from_pool(bool pool_used)
  * Allocate the worker's local buffers, if it has none.  rel is any temporary
  * table; no page of it is read.  pool is the number of buffers that the plan
  * needs, see pool_of_worker() of plan_flush_node.c.  The worker gets as
- * many, but at most the session's temp_buffers, with which the leader runs the
- * same plan, and at least temp_parallel.worker_temp_buffers; and as many as it is
- * to adopt.  pool_used says whether the leader has used local buffers.  Raises FATAL if
+ * many, or LEAST_WORKER_POOL if that is more, but at most the session's temp_buffers,
+ * with which the leader runs the same plan; and as many as it is to adopt besides.  pool_used says whether the leader has used local buffers.  Raises FATAL if
  * there is no memory for the pool.
  */
 void
@@ -91,8 +90,8 @@ tp_worker_open_local_buffers(Relation rel, int pool, int adopted, bool pool_used
 		return;
 
 	separate_setting_from_pool(pool_used);
-	num_temp_buffers = Max(tp_worker_temp_buffers,
-						   Min(pool, session_temp_buffers)) + adopted;
+	num_temp_buffers = Min(Max(pool, LEAST_WORKER_POOL),
+						   session_temp_buffers) + adopted;
 	context.callback = give_number_back;
 	context.arg = &worker_number;
 	context.previous = error_context_stack;

@@ -88,7 +88,6 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 	FlushCost	result = {0};
 	Cost		saved = 0;
 	ListCell   *lc;
-
 	int			unshared;
 
 	if (relids == NIL)
@@ -100,9 +99,7 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 		Cost		before = result.cost;
 
 		add_writes(&result, stats, family);
-		if (tp_flush_investment)
-			saved += tp_account_balance(linitial(family),
-										result.cost - before);
+		saved += tp_account_balance(linitial(family), result.cost - before);
 		tp_family_close(family);
 	}
 	unshared = result.shareable - stats->most_shared;
@@ -132,12 +129,9 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 void
 tp_credit_rent(List *relids, List *indexes)
 {
-	LocalBufStats *stats;
+	LocalBufStats *stats = tp_localbuf_stats_for_price();
 	ListCell   *lc;
 
-	if (!tp_flush_investment)
-		return;
-	stats = tp_localbuf_stats_for_price();
 	foreach(lc, relids)
 	{
 		List	   *family = tp_family_open(lfirst_oid(lc), indexes);

@@ -166,7 +166,7 @@ static const NodeKind kinds[] = {
 	{T_Limit, 0, EXPR(0, Limit, limitOffset), EXPR(1, Limit, limitCount)},
 };
 
-/* the flush node and the select node */
+/* the flush node and that of run_ahead.c */
 static const NodeKind own_node = {T_CustomScan, READS_ALL};
 static const NodeKind unknown_node = {T_Invalid, USER_CODE};
 
@@ -187,7 +187,7 @@ tp_is_flush_node(Plan *plan)
 static const NodeKind *
 kind_of(Plan *plan)
 {
-	if (tp_is_flush_node(plan) || is_own_node(plan, SELECT_NODE_NAME))
+	if (tp_is_flush_node(plan) || is_own_node(plan, RUN_AHEAD_NODE_NAME))
 		return &own_node;
 	for (int i = 0; i < lengthof(kinds); i++)
 	{

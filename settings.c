@@ -15,8 +15,6 @@
 bool		tp_enabled = true;
 double		tp_write_temp_page_cost = 1.30;
 double		tp_buffer_scan_cost = 0.01;
-int			tp_worker_temp_buffers = 1024;
-bool		tp_flush_investment = true;
 int			tp_processors = 0;
 bool		tp_insert_select = true;
 int			tp_share_local_buffers = SHARE_AUTO;
@@ -61,20 +59,6 @@ tp_define_settings(void)
 							 0.01, 0, DBL_MAX,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
-	DefineCustomBoolVariable("temp_parallel.flush_investment",
-							 "Charges a flush less what parallel workers would have saved in earlier statements.",
-							 "If off, each statement is charged the whole flush.",
-							 &tp_flush_investment,
-							 true,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
-	DefineCustomIntVariable("temp_parallel.worker_temp_buffers",
-							"Sets the number of temporary buffers used by each parallel worker.",
-							"A worker whose plan pins more pages at once, or looks rows up in more pages, gets more, up to the session's \"temp_buffers\".",
-							&tp_worker_temp_buffers,
-							1024, 100, INT_MAX / 2,
-							PGC_USERSET, GUC_UNIT_BLOCKS | GUC_EXPLAIN,
-							NULL, NULL, NULL);
 	DefineCustomIntVariable("temp_parallel.processors",
 							"Sets the number of processors that the leader and the workers of a query can expect to use at once.",
 							"Zero means as many as the operating system lets the session use.",

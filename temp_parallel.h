@@ -24,8 +24,6 @@
 extern bool tp_enabled;
 extern double tp_write_temp_page_cost;
 extern double tp_buffer_scan_cost;
-extern int	tp_worker_temp_buffers;
-extern bool tp_flush_investment;
 extern int	tp_processors;
 extern bool tp_insert_select;
 

@@ -309,28 +309,6 @@ SET temp_parallel.buffer_scan_cost = 0.1;
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5', 4);
 SET temp_parallel.buffer_scan_cost = 0;
 
--- Without flush_investment each statement is charged the whole flush, and accounts are
--- neither used nor changed.
-SELECT make_dirty();
-SET temp_parallel.flush_investment = off;
-SELECT serial_by_flush AS serial FROM temp_parallel_stats() \gset before_
-EXPLAIN (COSTS OFF) SELECT count(*), sum(id) FROM t WHERE k < 5;
-SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5', 5);
-SELECT serial_by_flush - :before_serial AS serial FROM temp_parallel_stats();
--- Nor does a cached plan from before add to an account.
-SET plan_cache_mode = force_generic_plan;
-SET temp_parallel.flush_investment = on;
-PREPARE cached AS SELECT count(*), sum(id) FROM t WHERE k < 5;
-EXPLAIN (COSTS OFF, FORMAT JSON) EXECUTE cached \g /dev/null
-SET temp_parallel.flush_investment = off;
-SELECT * FROM run('EXECUTE cached', 2);
-EXPLAIN (COSTS OFF) EXECUTE cached;
-RESET plan_cache_mode;
--- When it is on again, accounts are what they were: here, zero.
-RESET temp_parallel.flush_investment;
-SELECT account('t');
-SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5', 4);
-
 -- The account belongs to the file: a table has none after TRUNCATE, and has its former
 -- one again after a rollback.
 SELECT make_dirty();

@@ -19,17 +19,11 @@ SET parallel_tuple_cost = 0.1;
 SET random_page_cost = 1;
 SET enable_parallel_hash = off;
 SET enable_mergejoin = off;
-SET temp_parallel.worker_temp_buffers = 100;
 SET enable_memoize = off;
 \set query 'SELECT count(*), sum(t.k) FROM lookups LEFT JOIN t USING (id)'
 
 EXPLAIN (COSTS OFF) :query;
 :query;
--- there is room for all pages in a worker
-SET temp_parallel.worker_temp_buffers = '16MB';
-EXPLAIN (COSTS OFF) :query;
-:query;
-SET temp_parallel.worker_temp_buffers = 100;
 -- the leader alone would look up as many
 SET enable_hashjoin = off;
 EXPLAIN (COSTS OFF) :query;

@@ -13,7 +13,6 @@
 \set SHOW_CONTEXT never
 CREATE EXTENSION temp_parallel;
 SET temp_buffers = 100;
-SET temp_parallel.worker_temp_buffers = 100;
 \i sql/include/cheap_workers.sql
 SET work_mem = '64kB';
 

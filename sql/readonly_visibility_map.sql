@@ -15,7 +15,6 @@ SELECT count(*) = 0 AS missing FROM pg_available_extensions WHERE name = 'pg_vis
 CREATE EXTENSION temp_parallel;
 CREATE EXTENSION pg_visibility;
 SET temp_buffers = 100;
-SET temp_parallel.worker_temp_buffers = 100;
 \i sql/include/cheap_workers.sql
 
 -- Pages that are full enough to be pruned, none marked all-visible: on most of them,

@@ -233,19 +233,17 @@ RESET enable_bitmapscan;
 
 -- dead index entries, on more pages than a worker has buffers: it must not mark
 -- them, since it could not write the pages when they are evicted
-SET temp_parallel.worker_temp_buffers = 100;
 CREATE TEMP TABLE dead (id int, pad text);
-INSERT INTO dead SELECT i, 'd' FROM generate_series(1, 60000) i;
+INSERT INTO dead SELECT i, 'd' FROM generate_series(1, 120000) i;
 CREATE INDEX dead_id ON dead (id);
 ANALYZE dead;
-DELETE FROM dead WHERE id % 1000 <> 0;
+DELETE FROM dead WHERE id % 2000 <> 0;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SELECT * FROM pg_temp.both_ways('SELECT id, pad FROM dead WHERE id > 0', 'Parallel Index Scan using dead_id on dead');
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 DROP TABLE dead;
-RESET temp_parallel.worker_temp_buffers;
 
 -- all rows dead
 DELETE FROM t;

@@ -8,8 +8,8 @@ SET max_parallel_workers_per_gather = 2;
 SET min_parallel_table_scan_size = 0;
 SET parallel_setup_cost = 10;
 SET plan_cache_mode = force_generic_plan;
--- Each execution is charged the whole flush; for accounts, see account.sql.
-SET temp_parallel.flush_investment = off;
+-- Each statement saves little of what the flush costs; for accounts, see account.sql.
+SET temp_parallel.write_temp_page_cost = 10;
 SET temp_parallel.share_local_buffers = off;
 
 CREATE TEMP TABLE t AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 100000) g;
@@ -58,7 +58,7 @@ SELECT workers_launched, skipped, dirty_before > 0 AS dirty, dirty_after FROM ru
 UPDATE t SET id = id;
 SET temp_parallel.write_temp_page_cost = 0;
 SELECT workers_launched, skipped, dirty_before > 0 AS dirty, dirty_after FROM run_q();
-RESET temp_parallel.write_temp_page_cost;
+SET temp_parallel.write_temp_page_cost = 500;
 
 -- A statement in a SQL function runs in a memory context that lives until the
 -- end of the calling statement. The second look must not leave anything
@@ -101,6 +101,7 @@ DROP TABLE permanent;
 -- planned: its cost includes the flush.
 DEALLOCATE q;
 UPDATE t SET id = id;
+SET temp_parallel.write_temp_page_cost = 1;
 SET cpu_tuple_cost = 1;
 PREPARE q(int) AS SELECT count(*), sum(id) FROM t WHERE k < $1;
 SELECT workers_launched, skipped, dirty_before > 0 AS dirty, dirty_after FROM run_q();

@@ -243,12 +243,12 @@ ROLLBACK;
 --
 :as_bob
 SELECT name, value, tp_security.everywhere('SELECT * FROM tp_security.alices()')
-FROM (VALUES ('temp_parallel.worker_temp_buffers', '100'),
+FROM (VALUES ('temp_parallel.processors', '1'),
 			 ('work_mem', '64kB'),
 			 ('seq_page_cost', '1e-300'),
 			 ('plan_cache_mode', 'force_generic_plan')) s (name, value),
 	 LATERAL set_config(name, value, false);
-RESET temp_parallel.worker_temp_buffers;
+RESET temp_parallel.processors;
 RESET work_mem;
 RESET plan_cache_mode;
 BEGIN;

@@ -14,13 +14,7 @@ SET temp_parallel.write_temp_page_cost = -1;
 SET temp_parallel.buffer_scan_cost = -0.01;
 SET temp_parallel.enabled = maybe;
 SET temp_parallel.processors = -1;
-\set VERBOSITY sqlstate
-SET temp_parallel.worker_temp_buffers = 99;
-\set VERBOSITY default
 
--- The units of temp_buffers.
-SET temp_parallel.worker_temp_buffers = '4MB';
-SHOW temp_parallel.worker_temp_buffers;
 
 -- Any role may set them.
 CREATE ROLE regress_temp_parallel;
@@ -28,16 +22,12 @@ SET ROLE regress_temp_parallel;
 SET temp_parallel.enabled = off;
 SET temp_parallel.write_temp_page_cost = 0;
 SET temp_parallel.buffer_scan_cost = 0;
-SET temp_parallel.flush_investment = off;
-SET temp_parallel.worker_temp_buffers = 100;
 SET temp_parallel.processors = 1;
 RESET ROLE;
 DROP ROLE regress_temp_parallel;
 RESET temp_parallel.enabled;
 RESET temp_parallel.write_temp_page_cost;
 RESET temp_parallel.buffer_scan_cost;
-RESET temp_parallel.flush_investment;
-RESET temp_parallel.worker_temp_buffers;
 RESET temp_parallel.processors;
 
 -- EXPLAIN (SETTINGS) prints those that differ from their defaults.

@@ -79,7 +79,7 @@ UPDATE t SET k = 10 - k WHERE id % 7 = 5;
 SELECT * FROM pg_temp.explained(:'two');
 -- The rent of the first Gather has paid for the flush when the second one is launched, but
 -- the workers of the first may still be reading.
-SET LOCAL temp_parallel.flush_investment = on;
+SELECT pg_flush_local_buffers() > 0 AS account_closed;
 SET LOCAL temp_parallel.write_temp_page_cost = 0.08;
 :shared (:'two');
 ROLLBACK;
@@ -191,7 +191,7 @@ SET temp_parallel.share_local_buffers = auto;
 SELECT * FROM pg_temp.shared('SELECT count(*), sum(k) FROM t');
 
 -- Sharing is the rent, a flush the purchase: in the end the pages are written, once.
-SET temp_parallel.flush_investment = on;
+SELECT pg_flush_local_buffers() > 0 AS account_closed;
 SET temp_parallel.write_temp_page_cost = 0.5;
 SELECT pg_temp_buffers_dirty('t') IS NOT NULL AS dirtied;
 SELECT pages_shared, pages_flushed, workers_launched FROM temp_parallel_stats() \gset before_

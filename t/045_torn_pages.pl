@@ -115,7 +115,6 @@ END $$;
 my $setup = q{
 SET client_min_messages = error;
 SET temp_buffers = 100;
-SET temp_parallel.worker_temp_buffers = 100;
 SET temp_parallel.write_temp_page_cost = 0;
 SET temp_parallel.buffer_scan_cost = 0;
 SET max_parallel_workers_per_gather = 4;

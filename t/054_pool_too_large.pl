@@ -1,6 +1,6 @@
-# A worker that cannot allocate its local buffers, since any role may set
-# temp_parallel.worker_temp_buffers to any number: this must be an error of the
-# statement, and neither crash the server nor lose rows.
+# A worker that cannot allocate its local buffers, since any role may set temp_buffers to
+# any number, and a worker may need as many: this must be an error of the statement, and
+# neither crash the server nor lose rows.
 
 use strict;
 use warnings;
@@ -22,27 +22,35 @@ log_min_messages = log
 $node->start;
 $node->safe_psql('postgres', 'CREATE ROLE anybody');
 
-# Processes that are started from now on have at most 4 GB of address space,
-# whatever the machine's memory.
+# Processes that are started while the limit lasts have room for 64 MB beyond what the
+# server has mapped. The headers of the session's pool take more: 80 bytes for each buffer.
 my ($postmaster) = split /\n/, slurp_file($node->data_dir . '/postmaster.pid');
-system_or_bail('prlimit', "--pid=$postmaster", '--as=4294967296');
+my ($mapped) = slurp_file("/proc/$postmaster/status") =~ /^VmSize:\s+(\d+) kB/m;
+my $room = ($mapped + 65536) * 1024;
+my $limit = "\\! prlimit --pid=$postmaster --as";
 
-# Without ON_ERROR_STOP: the commands after the error are run in the same session.
-my ($status, $answers, $errors) = $node->psql('postgres', q{
+# Without ON_ERROR_STOP: the commands after the error are run in the same session. A scan
+# of a GIN index may pin any number of pages, so a worker gets as many buffers as the session.
+my ($status, $answers, $errors) = $node->psql('postgres', qq{
 SET ROLE anybody;
 SET max_parallel_workers_per_gather = 2;
 SET min_parallel_table_scan_size = 0;
+SET min_parallel_index_scan_size = 0;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET temp_parallel.write_temp_page_cost = 0;
 SET temp_parallel.buffer_scan_cost = 0;
-CREATE TEMP TABLE t AS SELECT g AS id FROM generate_series(1, 50000) g;
-SET temp_parallel.worker_temp_buffers = 1073741823;
-SELECT count(*), sum(id) FROM t;
+SET temp_buffers = 2000000;
+CREATE TEMP TABLE t AS SELECT g AS id, ARRAY[g % 10] AS a FROM generate_series(1, 50000) g;
+CREATE INDEX ON t USING gin (a);
+ANALYZE t;
+SET enable_seqscan = off;
+$limit=$room:
+SELECT count(*), sum(id) FROM t WHERE a <@ '{0,1,2,3,4,5,6,7,8,9}';
 SELECT 'still here';
 UPDATE t SET id = id + 1;
-SET temp_parallel.worker_temp_buffers = 100;
-SELECT count(*), sum(id) FROM t;
+$limit=unlimited:
+SELECT count(*), sum(id) FROM t WHERE a <@ '{0,1,2,3,4,5,6,7,8,9}';
 }, on_error_stop => 0);
 like($errors, qr/ERROR:  out of memory\nCONTEXT:  parallel worker/,
 	'a pool that is too large for a worker is an error of the statement');

@@ -1,6 +1,5 @@
-# A parallel worker's memory: local buffers of
-# temp_parallel.worker_temp_buffers, and at most 5 MB besides, whatever the
-# session's temp_buffers is. If the worker's pool had the session's size, 1 GB
+# A parallel worker's memory: 8 MB of local buffers, or the session's temp_buffers if that
+# is less, and at most 5 MB besides. If the worker's pool had the session's size, 1 GB
 # of buffers would take 10 MB for their headers alone, at each launch.
 
 use strict;
@@ -54,24 +53,22 @@ my %queries = (
 	'index scan' => "SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT $asks FROM t WHERE id > 0",
 );
 
-for my $session_buffers ('8MB', '1GB')
-{
-	for my $worker_kb (800, 8192)
-	{
-		for my $name (sort keys %queries)
-		{
-			my $answer = $node->safe_psql('postgres', qq{
-				SET temp_buffers = '$session_buffers';
-				$setup
-				SET temp_parallel.worker_temp_buffers = '${worker_kb}kB';
-				$queries{$name}});
-			my ($count, $length, $kb) = split /\|/, $answer;
-			my $case = "$name, temp_buffers $session_buffers, worker_temp_buffers $worker_kb kB";
+my %worker_kb = ('800kB' => 800, '8MB' => 8192, '1GB' => 8192);
 
-			is("$count $length", '40000 900', "$case: answer");
-			cmp_ok($kb, '<=', $worker_kb + 5 * 1024, "$case: memory of a worker");
-			note "$case: $kb kB";
-		}
+for my $session_buffers (sort keys %worker_kb)
+{
+	for my $name (sort keys %queries)
+	{
+		my $answer = $node->safe_psql('postgres', qq{
+			SET temp_buffers = '$session_buffers';
+			$setup
+			$queries{$name}});
+		my ($count, $length, $kb) = split /\|/, $answer;
+		my $case = "$name, temp_buffers $session_buffers";
+
+		is("$count $length", '40000 900', "$case: answer");
+		cmp_ok($kb, '<=', $worker_kb{$session_buffers} + 5 * 1024, "$case: memory of a worker");
+		note "$case: $kb kB";
 	}
 }
 
@@ -80,7 +77,6 @@ for my $session_buffers ('8MB', '1GB')
 my ($answer, $shared, $written) = split /\n/, $node->safe_psql('postgres', qq{
 	SET temp_buffers = '512MB';
 	} . $setup =~ s/40000/300000/r . qq{
-	SET temp_parallel.worker_temp_buffers = '800kB';
 	RESET temp_parallel.write_temp_page_cost;
 	$queries{'sequential scan'};
 	SELECT pages_shared FROM temp_parallel_stats();

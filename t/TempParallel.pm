@@ -30,16 +30,14 @@ SET parallel_tuple_cost = 0;
 SET cpu_tuple_cost = 1;
 SET temp_parallel.write_temp_page_cost = 0;
 SET temp_parallel.buffer_scan_cost = 0;
-SET temp_parallel.worker_temp_buffers = '800kB';
 SET client_min_messages = warning;
 };
 
 # A pool that is smaller than the tables, one that is larger, and the same with dirty
-# pages that workers read in the leader's memory: for that, writing must not be free.
+# pages that workers read in the leader's memory: for that, writing must not be cheap.
 our @pools = ('800kB', '32MB', '32MB, shared');
 my $sharing = q{
-SET temp_parallel.write_temp_page_cost = 0.1;
-SET temp_parallel.flush_investment = off;
+SET temp_parallel.write_temp_page_cost = 10;
 };
 
 sub seed_moments

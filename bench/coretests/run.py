@@ -60,7 +60,7 @@ ZERO = {"parallel_setup_cost": "0", "parallel_tuple_cost": "0",
         "min_parallel_table_scan_size": "0", "min_parallel_index_scan_size": "0",
         "max_parallel_workers_per_gather": "4", "temp_parallel.write_temp_page_cost": "0",
         "temp_parallel.buffer_scan_cost": "0"}
-SMALL = {"temp_buffers": "100", "temp_parallel.worker_temp_buffers": "100"}
+SMALL = {"temp_buffers": "100"}
 FORCED = {"debug_parallel_query": "on", "parallel_leader_participation": "off"}
 MODES = {
     "off": OFF,

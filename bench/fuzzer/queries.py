@@ -565,7 +565,6 @@ class Generator:
         if rng.random() < 0.7:
             query.settings = {name: "off" for name in ("enable_hashjoin", "enable_nestloop", "enable_sort",
                                                        "enable_incremental_sort", "enable_hashagg")}
-            query.settings["temp_parallel.worker_temp_buffers"] = "100"
             query.settings.update(enable_mergejoin="on", enable_indexscan="on", enable_indexonlyscan="on")
         # Scans that are left in the middle: each outer row is found in another partition. Not
         # drawn from rng, so that a seed draws the same episode as before.
@@ -576,7 +575,6 @@ class Generator:
             query.settings = {name: "off" for name in (
                 "enable_hashjoin", "enable_mergejoin", "enable_memoize", "enable_material", "enable_seqscan",
                 "enable_bitmapscan", "enable_sort", "enable_hashagg", "enable_partition_pruning")}
-            query.settings["temp_parallel.worker_temp_buffers"] = "100"
             query.settings.update(enable_nestloop="on", enable_indexscan="on", enable_indexonlyscan="on")
         return query
 

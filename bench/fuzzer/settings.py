@@ -47,7 +47,6 @@ def random_settings(rng, version):
     # Launching a worker takes longer than most of these queries.
     values["max_parallel_workers_per_gather"] = rng.choices(["1", "2", "3", "4"], [70, 22, 4, 4])[0]
     values["max_parallel_workers"] = rng.choices(["8", "1", "0"], [90, 6, 4])[0]
-    values["temp_parallel.worker_temp_buffers"] = rng.choice(["100", "100", "128", "1024"])
     values["plan_cache_mode"] = rng.choice(["auto", "force_generic_plan", "force_custom_plan"])
     values["geqo_threshold"] = rng.choice(["12", "12", "12", "2"])
     values["join_collapse_limit"] = rng.choice(["8", "8", "1"])
@@ -61,7 +60,6 @@ def random_settings(rng, version):
     # Without effect where the server has no JIT.
     values["jit"] = "on" if rng.random() < 0.004 else "off"
     # Not drawn from rng, so that a seed draws the same episode as before there were these settings.
-    values["temp_parallel.flush_investment"] = random.Random(repr(values)).choice(["on", "off"])
     values["temp_parallel.processors"] = random.Random(repr(values)).choice(["0", "1", "1", "2", "3", "100"])
     values["temp_parallel.share_local_buffers"] = random.Random(repr(values) + "share").choice(["auto", "auto", "off"])
     return values

@@ -65,7 +65,6 @@ class Settings:
     page_cost: float = 1.0
     seq_page_cost: float = 0.0
     prepared: bool = False      # queries have cached plans
-    investment: bool = True
 
 
 # The width of a row's last column, by the number of rows on a page.
@@ -148,7 +147,6 @@ class Runner:
         for session in self.real, self.other:
             for sql in EVERY_SESSION:
                 ask(session, sql)
-        ask(self.other, "SET temp_parallel.flush_investment = off")
 
     def close(self):
         self.real.close()
@@ -163,7 +161,6 @@ class Runner:
             ask(session, f"SET seq_page_cost = {settings.seq_page_cost}")
             ask(session, f"SET random_page_cost = {settings.seq_page_cost}")
         ask(self.real, f"SET temp_parallel.write_temp_page_cost = {settings.page_cost}")
-        ask(self.real, f"SET temp_parallel.flush_investment = {'on' if settings.investment else 'off'}")
         ask(self.other, f"SET temp_parallel.write_temp_page_cost = {NEVER}")
         ask(self.real, "DEALLOCATE ALL")
         self.prepared = {}          # names by statement

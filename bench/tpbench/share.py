@@ -3,7 +3,8 @@
 All in one session, over the same rows: a temporary table whose pages are all dirty, by the
 leader alone ("off") and by workers that read the pages in the leader's memory
 ("shared"); the same table after a flush, by workers that read the file ("clean"); and an
-unlogged table. Accounts are off, as in the end they would have the pages written.
+unlogged table. The flush before "clean" closes the account, which would have the pages
+written in the end.
 """
 
 import os
@@ -18,8 +19,7 @@ from .common.session import OFF, ON, UNLOGGED, Arm, connect, use, value
 from .common.settings import line
 from .filled.sequence import FILL, ONE_TABLE, TABLE
 
-SETTINGS = {"temp_buffers": os.environ.get("TEMP_BUFFERS", "512MB"),
-            "temp_parallel.flush_investment": "off"}
+SETTINGS = {"temp_buffers": os.environ.get("TEMP_BUFFERS", "512MB")}
 SHARED = Arm("shared", ON.persistence, ON.settings)
 CLEAN = Arm("clean", ON.persistence, ON.settings)
 ARMS = (OFF, SHARED, CLEAN, UNLOGGED)

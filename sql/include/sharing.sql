@@ -6,8 +6,7 @@
 \i sql/include/cheap_workers.sql
 \set ECHO none
 -- writing a page costs more than sharing it, whatever has been shared before
-SET temp_parallel.write_temp_page_cost = 0.1;
-SET temp_parallel.flush_investment = off;
+SET temp_parallel.write_temp_page_cost = 10;
 
 -- Runs a query, by workers and leader and by workers alone, and compares the answer with
 -- that of the leader alone. Pages of table t are dirty before. What its execution shared

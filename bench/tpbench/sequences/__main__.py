@@ -81,7 +81,6 @@ class Bench:
     def __init__(self, args, server, costs, progress):
         self.args, self.server, self.progress = args, server, progress
         self.deciding = [policy.deciding(server, *item) for item in costs.items()]
-        self.deciding.append(policy.deciding(server, "without accounts", costs["default"], "off"))
         self.names = [arm.name for arm in self.deciding] + policy.FORCED_NAMES
         self.others = []        # the load by other processes, before each table
         self.loads = []

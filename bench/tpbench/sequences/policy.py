@@ -14,18 +14,17 @@ from ..choice.policy import COMMON, COSTS
 from ..common.session import Arm
 from .grid import Sequence
 
-ACCOUNTS = "temp_parallel.flush_investment"
 NEVER = 1e9         # cost of a page
 
 
-def deciding(server, name, costs, accounts="on"):
+def deciding(server, name, costs):
     """The module decides, by these constants."""
-    return Arm(name, "TEMP", COMMON | server | {ACCOUNTS: accounts} | dict(zip(COSTS, map(str, costs))))
+    return Arm(name, "TEMP", COMMON | server | dict(zip(COSTS, map(str, costs))))
 
 
 def forced(server, sequence, flushes):
     """An Arm for each query; flushes says for each part whether it is flushed."""
-    arms = {flush: deciding(server, "flush" if flush else "dirty", (0 if flush else NEVER, 0), "off")
+    arms = {flush: deciding(server, "flush" if flush else "dirty", (0 if flush else NEVER, 0))
             for flush in (True, False)}
     starts = sequence.starts + [sequence.queries]
     return [arms[flush] for part, flush in enumerate(flushes)

@@ -105,8 +105,7 @@ def write_csv(outcomes, lengths, names, path):
 
 
 # for color-blind readers, too (Okabe and Ito)
-COLOURS = {"default": "#D55E00", "calibrated": "#009E73", "without accounts": "#0072B2",
-           "never flush": "#999999", "flush at once": "#E69F00"}
+COLOURS = {"default": "#D55E00", "calibrated": "#009E73", "never flush": "#999999", "flush at once": "#E69F00"}
 
 
 def draw_distribution(axis, outcomes, lengths, names):

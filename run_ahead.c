@@ -1,14 +1,18 @@
 /*-------------------------------------------------------------------------
  *
- * exec_select_node.c
- *	  Execution of Custom Scan (ParallelSelect), which runs the SELECT of an
- *	  INSERT in parallel mode.
+ * run_ahead.c
+ *	  Custom Scan (ParallelSelect), which runs the SELECT of an INSERT ahead of it,
+ *	  in parallel mode: planning and execution.
  *
- * When its first row is asked for, the node runs its child to the end and keeps
- * the rows in a tuplestore.  Parallel mode, and the read-only phase of the
- * temporary tables that workers read, last no longer than that.  So rows are
- * inserted, triggers are fired and constraints are checked as in an INSERT
+ * The node is the child of ModifyTable in the plan of an INSERT whose SELECT has a
+ * Gather (run_ahead_refusal.c).  When its first row is asked for, it runs its child
+ * to the end and keeps the rows in a tuplestore.  Parallel mode, and the read-only
+ * phase of the temporary tables that workers read, last no longer than that.  So
+ * rows are inserted, triggers are fired and constraints are checked as in an INSERT
  * without workers, also into a table that the SELECT has read.
+ *
+ * ExecutePlan() of execMain.c must not run the statement in parallel mode.  So
+ * parallelModeNeeded is not set in a statement with the node.
  *
  * The invariant: no row is inserted while the process is in parallel mode or a
  * table of the statement is read-only.
@@ -17,50 +21,104 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "nodes/extensible.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
 #include "utils/tuplestore.h"
 
 #include "exec.h"
 
-typedef struct SelectState
+/* ----------
+ * Planning
+ * ----------
+ */
+
+/*
+ * The cost of keeping the rows of plan in a tuplestore, in planner cost units, as
+ * cost_material() of costsize.c has it.
+ */
+static Cost
+cost_of_keeping_rows(const Plan *plan)
+{
+	double		bytes = tp_bytes_of_rows(plan);
+	Cost		cost = 2 * cpu_operator_cost * plan->plan_rows;
+
+	if (bytes > work_mem * 1024.0)
+		cost += seq_page_cost * ceil(bytes / BLCKSZ);
+	return cost;
+}
+
+/*
+ * If stmt, the plan of an INSERT, needs parallel mode, give it the node, numbered
+ * after all others.  Changes the plan in place.
+ */
+void
+tp_place_run_ahead_node(PlannedStmt *stmt)
+{
+	Plan	   *insert = &castNode(ModifyTable, stmt->planTree)->plan;
+	Plan	   *child = outerPlan(insert);
+	Cost		keeping = cost_of_keeping_rows(child);
+	Plan	   *plan;
+
+	if (!stmt->parallelModeNeeded)
+		return;
+	plan = &tp_custom_scan_above(child, RUN_AHEAD_NODE_NAME,
+								 tp_statement_facts(stmt).last_node_id + 1)->scan.plan;
+	plan->startup_cost = child->total_cost;
+	plan->total_cost = child->total_cost + keeping;
+	/* the INSERT costs as much more as what it reads */
+	insert->startup_cost += plan->startup_cost - child->startup_cost;
+	insert->total_cost += keeping;
+	outerPlan(insert) = plan;
+	stmt->parallelModeNeeded = false;
+}
+
+/* ----------
+ * Execution
+ * ----------
+ */
+
+typedef struct RunAheadState
 {
 	CustomScanState css;
 	Tuplestorestate *rows;		/* NULL until the child has run */
 	TupleTableSlot *slot;		/* for the row that is returned */
-} SelectState;
+} RunAheadState;
 
-static Node *select_create_state(CustomScan *cscan);
-static void select_begin(CustomScanState *css, EState *estate, int eflags);
-static TupleTableSlot *select_exec(CustomScanState *css);
-static void select_end(CustomScanState *css);
-static void select_rescan(CustomScanState *css);
+static Node *run_ahead_create_state(CustomScan *cscan);
+static void run_ahead_begin(CustomScanState *css, EState *estate, int eflags);
+static TupleTableSlot *run_ahead_exec(CustomScanState *css);
+static void run_ahead_end(CustomScanState *css);
+static void run_ahead_rescan(CustomScanState *css);
 
 static const CustomScanMethods plan_methods = {
-	.CustomName = SELECT_NODE_NAME,
-	.CreateCustomScanState = select_create_state,
+	.CustomName = RUN_AHEAD_NODE_NAME,
+	.CreateCustomScanState = run_ahead_create_state,
 };
 
 static const CustomExecMethods exec_methods = {
-	.CustomName = SELECT_NODE_NAME,
-	.BeginCustomScan = select_begin,
-	.ExecCustomScan = select_exec,
-	.EndCustomScan = select_end,
-	.ReScanCustomScan = select_rescan,
+	.CustomName = RUN_AHEAD_NODE_NAME,
+	.BeginCustomScan = run_ahead_begin,
+	.ExecCustomScan = run_ahead_exec,
+	.EndCustomScan = run_ahead_end,
+	.ReScanCustomScan = run_ahead_rescan,
 };
 
 /* Register the node's methods. */
 void
-tp_register_select_node(void)
+tp_register_run_ahead_node(void)
 {
 	RegisterCustomScanMethods(&plan_methods);
 }
 
 static Node *
-select_create_state(CustomScan *cscan)
+run_ahead_create_state(CustomScan *cscan)
 {
-	SelectState *state = palloc0(sizeof(SelectState));
+	RunAheadState *state = palloc0(sizeof(RunAheadState));
 
 	NodeSetTag(state, T_CustomScanState);
 	state->css.methods = &exec_methods;
@@ -69,7 +127,7 @@ select_create_state(CustomScan *cscan)
 
 /* Run the child to its end, and store its rows. */
 static void
-store_rows(SelectState *state)
+store_rows(RunAheadState *state)
 {
 	PlanState  *child = outerPlanState(state);
 
@@ -95,9 +153,9 @@ store_rows(SelectState *state)
  * a trigger for example, would increment the counter.
  */
 static void
-run_select(bool parallel, void *arg)
+run_child(bool parallel, void *arg)
 {
-	SelectState *state = arg;
+	RunAheadState *state = arg;
 	EState	   *estate = state->css.ss.ps.state;
 	ListCell   *lc;
 
@@ -123,7 +181,7 @@ run_select(bool parallel, void *arg)
 static TupleTableSlot *
 return_row(PlanState *ps)
 {
-	SelectState *state = (SelectState *) ps;
+	RunAheadState *state = (RunAheadState *) ps;
 
 	if (state->rows == NULL)
 	{
@@ -131,7 +189,7 @@ return_row(PlanState *ps)
 
 		state->rows = tuplestore_begin_heap(false, false, work_mem);
 		MemoryContextSwitchTo(old);
-		tp_run_parallel(outerPlanState(ps), ps->state, NULL, run_select, state);
+		tp_run_parallel(outerPlanState(ps), ps->state, NULL, run_child, state);
 	}
 	(void) tuplestore_gettupleslot(state->rows, true, false, state->slot);
 	return state->slot;
@@ -139,9 +197,9 @@ return_row(PlanState *ps)
 
 /* Called at the end of ExecInitCustomScan() of nodeCustom.c. */
 static void
-select_begin(CustomScanState *css, EState *estate, int eflags)
+run_ahead_begin(CustomScanState *css, EState *estate, int eflags)
 {
-	SelectState *state = (SelectState *) css;
+	RunAheadState *state = (RunAheadState *) css;
 	PlanState  *ps = &css->ss.ps;
 
 	outerPlanState(css) = ExecInitNode(outerPlan(ps->plan), estate, eflags);
@@ -155,15 +213,15 @@ select_begin(CustomScanState *css, EState *estate, int eflags)
 }
 
 static TupleTableSlot *
-select_exec(CustomScanState *css)
+run_ahead_exec(CustomScanState *css)
 {
 	return css->ss.ps.ExecProcNodeReal(&css->ss.ps);
 }
 
 static void
-select_end(CustomScanState *css)
+run_ahead_end(CustomScanState *css)
 {
-	SelectState *state = (SelectState *) css;
+	RunAheadState *state = (RunAheadState *) css;
 
 	ExecEndNode(outerPlanState(css));
 	if (state->rows != NULL)
@@ -172,7 +230,7 @@ select_end(CustomScanState *css)
 
 /* The child of ModifyTable in an INSERT is executed once. */
 static void
-select_rescan(CustomScanState *css)
+run_ahead_rescan(CustomScanState *css)
 {
 	elog(ERROR, "the SELECT of an INSERT cannot be executed again");
 }
