@@ -10,7 +10,6 @@ top := $(patsubst %/,%,$(realpath $(dir $(firstword $(MAKEFILE_LIST)))))
 
 MODULE_big = temp_parallel
 OBJS = \
-	exec_check.o \
 	exec_explain.o \
 	exec_flush.o \
 	exec_run.o \
@@ -27,10 +26,7 @@ OBJS = \
 	func.o \
 	localbuf_account.o \
 	localbuf_evict.o \
-	localbuf_family.o \
 	localbuf_flush.o \
-	localbuf_hints.o \
-	localbuf_read.o \
 	localbuf_relations.o \
 	localbuf_share.o \
 	localbuf_stats.o \

@@ -33,6 +33,7 @@ extern void tp_find_parallel_nodes(PlanState *root, List **gathers,
 								   List **flush_nodes);
 extern const FlushPlan *tp_flush_node_plan(CustomScanState *flush_node);
 extern void tp_skip_flush_nodes(List *flush_nodes, const char *reason);
+extern void tp_check_flushed(PlanState *ps, const FlushPlan *plan);
 extern void tp_look_at_workers(List *flush_nodes);
 
 /* exec_select_node.c */
@@ -40,9 +41,6 @@ extern void tp_register_select_node(void);
 
 /* exec_explain.c */
 extern void tp_explain_saving(PlannedStmt *stmt, ExplainState *es);
-
-/* exec_check.c */
-extern void tp_check_flushed(PlanState *ps, const FlushPlan *plan);
 
 /* exec_sent_values.c */
 extern ParamListInfo tp_wrap_params(QueryDesc *queryDesc);

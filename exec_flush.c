@@ -16,7 +16,9 @@
  * are that many.
  *
  * The invariant: when a worker starts, every page of each table and index that it
- * may read is in the files as the leader sees it, or listed for the worker.
+ * may read is in the files as the leader sees it, or listed for the worker; and no
+ * worker runs a plan that scans a temporary table or index that its flush node does
+ * not list.
  *
  *-------------------------------------------------------------------------
  */
@@ -199,6 +201,70 @@ temp_flush_end(CustomScanState *css)
 }
 
 /* ----------
+ * Cross-check: the plan below Gather reads only what is flushed for it
+ *
+ * plan_walk.c finds the temporary tables and indexes in the plan tree.  This
+ * check looks at what the initialized plan has opened instead, in the leader
+ * before workers are launched and in each worker before it runs the plan.  So
+ * an omission in plan_walk.c causes an error, not a wrong answer.
+ * ----------
+ */
+
+/* The kinds of node are those of ExecInitNode() of execProcnode.c. */
+static bool
+check_flushed_walker(PlanState *ps, void *context)
+{
+	const FlushPlan *plan = context;
+	Relation	rel = NULL;
+	Relation	index = NULL;
+
+	switch (nodeTag(ps))
+	{
+		case T_IndexScanState:
+			index = ((IndexScanState *) ps)->iss_RelationDesc;
+			rel = ((ScanState *) ps)->ss_currentRelation;
+			break;
+		case T_IndexOnlyScanState:
+			index = ((IndexOnlyScanState *) ps)->ioss_RelationDesc;
+			rel = ((ScanState *) ps)->ss_currentRelation;
+			break;
+		case T_BitmapIndexScanState:
+			index = ((BitmapIndexScanState *) ps)->biss_RelationDesc;
+			break;
+		case T_SeqScanState:
+		case T_SampleScanState:
+		case T_BitmapHeapScanState:
+		case T_TidScanState:
+		case T_TidRangeScanState:
+		case T_CustomScanState:
+			rel = ((ScanState *) ps)->ss_currentRelation;
+			break;
+		default:
+			break;
+	}
+	if (rel != NULL && RelationUsesLocalBuffers(rel) &&
+		!list_member_oid(plan->relids, RelationGetRelid(rel)))
+		elog(ERROR, "temporary table \"%s\" below Gather was not planned to be flushed",
+			 RelationGetRelationName(rel));
+	if (index != NULL && RelationUsesLocalBuffers(index) &&
+		!list_member_oid(plan->indexes, RelationGetRelid(index)))
+		elog(ERROR, "index \"%s\" of a temporary table below Gather was not planned to be flushed",
+			 RelationGetRelationName(index));
+
+	return planstate_tree_walker(ps, check_flushed_walker, context);
+}
+
+/*
+ * Raise an internal error if ps, or a node below it, subplans included, has a
+ * temporary table or an index of one open that is not in plan's lists.
+ */
+void
+tp_check_flushed(PlanState *ps, const FlushPlan *plan)
+{
+	(void) check_flushed_walker(ps, unconstify(FlushPlan *, plan));
+}
+
+/* ----------
  * Before and after the launch of workers
  * ----------
  */
@@ -350,10 +416,7 @@ temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 					mul_size(state->capacity, sizeof(SharedPage)));
 }
 
-/*
- * The first launch of workers by pcxt.  Sharing depends on a table of contents
- * that workers can find.
- */
+/* The first launch of workers by pcxt. */
 static void
 temp_flush_initialize_dsm(CustomScanState *css, ParallelContext *pcxt,
 						  void *coordinate)
@@ -362,10 +425,7 @@ temp_flush_initialize_dsm(CustomScanState *css, ParallelContext *pcxt,
 
 	state->shared = coordinate;
 	memset(state->shared, 0, offsetof(FlushShared, pages));
-	if (pcxt->seg != NULL &&
-		shm_toc_attach(PARALLEL_MAGIC,
-					   dsm_segment_address(pcxt->seg)) == pcxt->toc)
-		state->shared->capacity = state->capacity;
+	state->shared->capacity = state->capacity;
 	shm_toc_insert(pcxt->toc, FLUSH_SHARED_KEY, state->shared);
 	temp_flush_before_launch(css, pcxt, coordinate);
 }
@@ -373,20 +433,21 @@ temp_flush_initialize_dsm(CustomScanState *css, ParallelContext *pcxt,
 /*
  * In the leader, before each launch of workers: list the dirty pages of the
  * node's tables, TOAST tables and listed indexes for them, or write these pages,
- * which cuts the tables' accounts; tell the workers the tuple bound, and have no
+ * which settles the tables' accounts; tell the workers the tuple bound, and have no
  * more workers launched than there may be processes.  Opens the relations without
  * a lock, and closes them.  Raises an internal error if a table is not in a
  * read-only phase or the plan reads one that is not in the node's lists, and what
- * the storage manager raises; pages not written by then stay dirty.  ExecGather() of nodeGather.c and
- * ExecGatherMerge() of nodeGatherMerge.c call it through execParallel.c.
+ * the storage manager raises; pages not written by then stay dirty.  ExecGather() of
+ * nodeGather.c and ExecGatherMerge() of nodeGatherMerge.c call it through
+ * execParallel.c.
  */
 static void
 temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 						 void *coordinate)
 {
 	TempFlushState *state = (TempFlushState *) css;
+	const FlushPlan *plan = &state->plan;
 	FlushShared *shared = coordinate;
-	List	   *relations = NIL;
 	MemoryContext context;
 	MemoryContext old;
 	instr_time	start;
@@ -396,46 +457,42 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 
 	if (state->gather == NULL)
 		elog(ERROR, "flush node does not know its Gather");
-	tp_check_flushed(&css->ss.ps, &state->plan);
+	tp_check_flushed(&css->ss.ps, plan);
+	foreach(lc, plan->relids)
+	{
+		if (!tp_table_is_readonly(lfirst_oid(lc)))
+			elog(ERROR, "temporary table \"%s\" is about to be read by workers but is not read-only",
+				 get_rel_name(lfirst_oid(lc)));
+	}
 	if (state->launched)
 	{
 		count_launched_workers(state);
 		/* the old workers are not counted again if this launch fails */
 		*nworkers_launched(state) = 0;
 	}
-	if (state->plan.processes > 0)
-		ReinitializeParallelWorkers(pcxt, state->plan.processes);
+	if (plan->processes > 0)
+		ReinitializeParallelWorkers(pcxt, plan->processes);
 	shared->tuples_needed = IsA(state->gather, GatherState) ?
 		((GatherState *) state->gather)->tuples_needed :
 		((GatherMergeState *) state->gather)->tuples_needed;
+	shared->pool_used = !tp_temp_buffers_may_be_set();
 
 	/* there may be many launches in a statement */
 	context = AllocSetContextCreate(CurrentMemoryContext, "launch of workers",
 									ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(context);
 	INSTR_TIME_SET_CURRENT(start);
-	foreach(lc, state->plan.relids)
-	{
-		if (!tp_table_is_readonly(lfirst_oid(lc)))
-			elog(ERROR, "temporary table \"%s\" is about to be read by workers but is not read-only",
-				 get_rel_name(lfirst_oid(lc)));
-		relations = list_concat(relations,
-								tp_family_open(lfirst_oid(lc),
-											   state->plan.indexes));
-	}
-	shared->pool_used = !tp_temp_buffers_may_be_set();
-	tp_share_pages(shared, relations, state->limit, &state->plan);
-	written = tp_flush_local_buffers_of(relations);
-	tp_family_close(relations);
-	tp_cut_accounts(state->plan.relids);
-	if (shared->npages > 0)
-		tp_credit_rent(state->plan.relids, state->plan.indexes);
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
-	state->pages_shared += shared->npages;
-
+	/* the leader runs the whole statement meanwhile, and needs buffers for that */
+	written = tp_flush_tables(plan->relids, plan->indexes,
+							  pcxt->seg != NULL ? shared : NULL, state->limit,
+							  Min(tp_most_shared_pages(plan->any_user_code),
+								  tp_most_pins() - plan->leader_pins));
 	INSTR_TIME_SET_CURRENT(elapsed);
 	INSTR_TIME_SUBTRACT(elapsed, start);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+
+	state->pages_shared += shared->npages;
 	state->written += written;
 	state->time += INSTR_TIME_GET_MILLISEC(elapsed);
 	state->launched = true;

@@ -6,7 +6,7 @@
  * Once a worker has local buffers, core does not keep it from reading
  * temporary relations that were not flushed for it.  Statements are refused
  * when they are planned or started (exec_worker_refuse.c), the scans of the
- * worker's own plan are checked against the flush node's lists (exec_check.c),
+ * worker's own plan are checked against the flush node's lists (exec_flush.c),
  * and no TOAST pointers are sent to it (exec_sent_values.c).  What remains are
  * functions that open a relation's storage themselves, as several of contrib
  * do although they are marked PARALLEL SAFE.  So in a worker whose plan may

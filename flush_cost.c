@@ -62,7 +62,9 @@ add_writes(FlushCost *cost, LocalBufStats *stats, List *relations)
 	foreach(lc, relations)
 	{
 		Relation	rel = (Relation) lfirst(lc);
-		LocalBufCount *count = tp_localbuf_stats_relation(stats, rel);
+		TempRelation *count = hash_search(stats->relations,
+										  &RelationFileLocator(rel),
+										  HASH_FIND, NULL);
 		Cost		page_cost;
 
 		if (count == NULL)
@@ -122,48 +124,28 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 }
 
 /*
- * Add to the accounts of tables relids what it costs that workers read their
- * dirty pages, and those of their indexes that are in indexes, in the leader's
- * memory: the rent.  So once it has paid for the flush, the pages are written.
+ * Settle the accounts of tables relids when a flush of their families has left this:
+ * the counts of pages that are still dirty, and, as shareable, of those that workers read
+ * in the leader's memory instead.  Reduces each account to the cost of the writes that
+ * are left, and adds what the workers' reading costs, the rent.  So once that has paid for
+ * the flush, the pages are written.  The tables are locked.
  */
 void
-tp_credit_rent(List *relids, List *indexes)
+tp_settle_accounts(List *relids, LocalBufStats *left)
 {
-	LocalBufStats *stats = tp_localbuf_stats_for_price();
-	ListCell   *lc;
-
-	foreach(lc, relids)
-	{
-		List	   *family = tp_family_open(lfirst_oid(lc), indexes);
-		FlushCost	flush = {0};
-
-		add_writes(&flush, stats, family);
-		tp_account_add(linitial(family), SHARE_PAGE_COST * flush.shareable,
-					   flush.cost);
-		tp_family_close(family);
-	}
-}
-
-/*
- * Reduce the accounts of tables relids to the cost of the writes that a flush
- * of each family would still need.  To be called when their pages have been
- * written.  The tables are locked.  Walks over the pool, and leaves the counts
- * in the current memory context.
- */
-void
-tp_cut_accounts(List *relids)
-{
-	LocalBufStats *stats = tp_localbuf_stats_collect();
 	ListCell   *lc;
 
 	foreach(lc, relids)
 	{
 		List	   *family = tp_family_open(lfirst_oid(lc),
 											tp_table_indexes(lfirst_oid(lc)));
-		FlushCost	left = {0};
+		FlushCost	flush = {0};
 
-		add_writes(&left, stats, family);
-		tp_account_cut(linitial(family), left.cost);
+		add_writes(&flush, left, family);
+		tp_account_cut(linitial(family), flush.cost);
+		if (flush.shareable > 0)
+			tp_account_add(linitial(family), SHARE_PAGE_COST * flush.shareable,
+						   flush.cost);
 		tp_family_close(family);
 	}
 }

@@ -237,16 +237,11 @@ Datum
 pg_flush_local_buffers_relation(PG_FUNCTION_ARGS)
 {
 	Oid			relid;
-	List	   *family;
-	int64		written;
 
 	refuse_while_workers_read("pg_flush_local_buffers()");
 	relid = temp_table_argument(fcinfo, MAY_READ_TABLE);
-	family = tp_family_open(relid, tp_table_indexes(relid));
-	written = tp_flush_local_buffers_of(family);
-	tp_family_close(family);
-	tp_cut_accounts(list_make1_oid(relid));
-	PG_RETURN_INT64(written);
+	PG_RETURN_INT64(tp_flush_tables(list_make1_oid(relid),
+									tp_table_indexes(relid), NULL, 0, 0));
 }
 
 /*
@@ -366,9 +361,9 @@ temp_parallel_pages(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	HTAB	   *relations;
-	RelFileLocator last = {0};
 	TempRelation *relation = NULL;
-	bool		visible = false;
+	TempRelation *last = NULL;
+	bool		visible = may_see_pages_of(NULL);
 
 	refuse_in_worker();
 	InitMaterializedSRF(fcinfo, 0);
@@ -390,13 +385,10 @@ temp_parallel_pages(PG_FUNCTION_ARGS)
 		{
 			RelFileLocator locator = BufTagGetRelFileLocator(&buf->tag);
 
-			/* neighbors mostly hold pages of the same relation */
-			if (memcmp(&locator, &last, sizeof(RelFileLocator)) != 0)
-			{
-				last = locator;
-				relation = hash_search(relations, &locator, HASH_FIND, NULL);
+			relation = tp_relation_of_buffer(relations, i, last);
+			if (relation != last)
 				visible = may_see_pages_of(relation);
-			}
+			last = relation;
 			values[1] = ObjectIdGetDatum(RelFileLocatorNumber(locator));
 			values[2] = ObjectIdGetDatum(RelFileLocatorSpc(locator));
 			values[3] = ObjectIdGetDatum(RelFileLocatorDb(locator));

@@ -14,14 +14,8 @@
 
 #include "share.h"
 
-/* localbuf_family.c */
-extern Relation tp_relation_open(Oid relid);
-extern List *tp_table_indexes(Oid relid);
-extern List *tp_family_open(Oid relid, List *indexes);
-extern void tp_family_close(List *family);
-
 /* localbuf_relations.c */
-typedef struct TempRelation
+typedef struct TempRelation		/* in a hash table; what is not known is 0 */
 {
 	RelFileLocator locator;		/* hash key */
 	Oid			relid;
@@ -30,35 +24,36 @@ typedef struct TempRelation
 								 * belongs; otherwise relid */
 	Oid			toastrelid;
 	char		relkind;
-	Oid			relam;
-} TempRelation;
-
-extern HTAB *tp_session_temp_relations(void);
-extern bool tp_is_heap(Oid relam, char relkind);
-extern int	tp_heaps_among(HTAB *relations, RelFileLocator **heaps);
-extern int	tp_compare_locators(const void *a, const void *b);
-
-/* localbuf_stats.c */
-typedef struct LocalBufCount
-{
-	RelFileLocator locator;		/* hash key */
+	bool		takes_hints;	/* may hints be set in its main fork? */
+	bool		left_alone;		/* when its table is flushed */
 	int			allocated;		/* buffers that hold a page of it */
 	int			dirtied;		/* those of them that are dirty */
 	int			shareable;		/* and in memory that workers can map */
-} LocalBufCount;
+} TempRelation;
 
+extern Relation tp_relation_open(Oid relid);
+extern List *tp_table_indexes(Oid relid);
+extern List *tp_family_open(Oid relid, List *indexes);
+extern void tp_family_close(List *family);
+extern HTAB *tp_make_relations(void);
+extern TempRelation *tp_enter_relation(HTAB *relations, RelFileLocator locator);
+extern TempRelation *tp_relation_of_buffer(HTAB *relations, int i,
+										   TempRelation *last);
+extern HTAB *tp_session_temp_relations(void);
+extern bool tp_is_heap(Oid relam, char relkind);
+extern int	tp_find_buffers(HTAB *relations, bool dirty, int **buffers);
+
+/* localbuf_stats.c */
 typedef struct LocalBufStats
 {
 	int			allocated;		/* local buffers that have been used */
 	int			dirtied;		/* local buffers that are dirty */
 	int			most_shared;	/* pages that may be shared at once */
-	HTAB	   *relations;		/* of LocalBufCount */
+	HTAB	   *relations;		/* of TempRelation, with counts */
 } LocalBufStats;
 
 extern LocalBufStats *tp_localbuf_stats_collect(void);
 extern LocalBufStats *tp_localbuf_stats_for_price(void);
-extern LocalBufCount *tp_localbuf_stats_relation(LocalBufStats *stats,
-												 Relation rel);
 extern bool tp_local_buffer_is_pinned(int i);
 
 /* localbuf_account.c */
@@ -89,34 +84,13 @@ typedef struct FlushCost
 
 extern FlushCost tp_flush_cost_of_tables(LocalBufStats *stats, List *relids,
 										 List *indexes);
-extern void tp_credit_rent(List *relids, List *indexes);
-extern void tp_cut_accounts(List *relids);
-
-/* localbuf_hints.c */
-typedef struct KnownXid
-{
-	TransactionId xid;
-	uint16		hint;			/* to set in t_infomask, or 0 */
-} KnownXid;
-
-typedef struct KnownXids		/* zeroed: nothing is known */
-{
-	KnownXid	xmin;
-	KnownXid	xmax;
-} KnownXids;
-
-extern bool tp_heap_takes_hints(Relation rel);
-extern void tp_heap_set_hints(Page page, KnownXids *known);
+extern void tp_settle_accounts(List *relids, LocalBufStats *left);
 
 /* localbuf_flush.c */
+extern void tp_write_buffers(int *dirty, int ndirty, HTAB *relations);
 extern int64 tp_flush_all_local_buffers(void);
-extern int64 tp_flush_local_buffers_of(List *relations);
-extern int64 tp_flush_without_hints(const RelFileLocator *locators,
-									int nlocators);
-
-/* localbuf_read.c */
-extern BlockNumber tp_read_into_local_buffers(Relation rel, bool randomize);
-extern int64 tp_dirty_local_buffers_of(Relation rel);
+extern int64 tp_flush_tables(List *relids, List *indexes, FlushShared *shared,
+							 int limit, int most_pinned);
 
 /* localbuf_evict.c */
 typedef struct LocalBufEviction
@@ -128,5 +102,7 @@ typedef struct LocalBufEviction
 
 extern LocalBufEviction tp_evict_local_buffers_of_table(Oid relid);
 extern LocalBufEviction tp_evict_owned_local_buffers(void);
+extern BlockNumber tp_read_into_local_buffers(Relation rel, bool randomize);
+extern int64 tp_dirty_local_buffers_of(Relation rel);
 
 #endif							/* LOCALBUF_H */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * localbuf_relations.c
- *	  The relations to which pages in the pool belong.
+ *	  Relations whose pages are in the pool, and families of them.
  *
  * A buffer's tag names a file, not a relation.  Core's map from the one to the
  * other (RelidByRelfilenumber()) omits temporary relations, because their
@@ -11,6 +11,35 @@
  * A page whose relation is not found belongs to a file that the running
  * transaction has removed (DROP, TRUNCATE, CLUSTER) and may roll back to, or
  * to a relation that another session has dropped (see localbuf_flush.c).
+ *
+ * A family is a temporary table and its indexes, TOAST table and TOAST index.
+ * A worker that scans a table may read its heap, its TOAST table and TOAST
+ * index, and those of its own indexes that the plan scans, all forks of each.
+ * The flush writes these and the cost model counts them, and both open them
+ * here.
+ *
+ * They are opened without a lock, so that a parallel query takes no more locks
+ * than the same query without this module.  The caller has a lock on the
+ * table, or for a worker the leader has one: from the parser, the planner (for
+ * children), AcquireExecutorLocks() (for a cached plan) or
+ * tp_temp_table_argument().  That lock protects the rest of the family, too:
+ *
+ * - In this session nothing runs concurrently, and a function that the
+ *	 statement calls cannot drop or rewrite an open relation, which
+ *	 CheckTableNotInUse() refuses.
+ * - In another session, even a superuser's, RELATION_IS_OTHER_TEMP() refuses
+ *	 commands that change storage or indexes: ALTER TABLE and ALTER INDEX (see
+ *	 CheckAlterTableIsSafe()), CREATE INDEX, REINDEX, CLUSTER and TRUNCATE;
+ *	 VACUUM and ANALYZE skip the relation.
+ * - Another session can drop the relation.  index_drop() takes
+ *	 AccessExclusiveLock on the index's table before it changes anything,
+ *	 whichever command calls it (DROP INDEX, also CONCURRENTLY, or DROP
+ *	 OPERATOR CLASS ... CASCADE), and a TOAST table is dropped only with its
+ *	 table.
+ * - ALTER INDEX ... RENAME locks the index alone, but changes only its name.
+ *
+ * The exception is DROP INDEX on the index of a TOAST table under
+ * allow_system_table_mods, which locks only the TOAST table.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,9 +53,148 @@
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
+#include "utils/relcache.h"
 #include "utils/syscache.h"
 
 #include "localbuf.h"
+
+/* ----------
+ * Families
+ * ----------
+ */
+
+/*
+ * Open relation relid, a locked table or a member of its family, without
+ * taking a lock.  To be closed by RelationClose().  An error if there is no
+ * such relation.  As relation_open() of relation.c, without its assertion.
+ */
+Relation
+tp_relation_open(Oid relid)
+{
+	Relation	rel = RelationIdGetRelation(relid);
+
+	if (!RelationIsValid(rel))
+		elog(ERROR, "could not open relation with OID %u", relid);
+	return rel;
+}
+
+/*
+ * Returns the OIDs of all indexes of table relid, which is locked, as a new
+ * List in the current memory context.
+ */
+List *
+tp_table_indexes(Oid relid)
+{
+	Relation	table = tp_relation_open(relid);
+	List	   *indexes = RelationGetIndexList(table);
+
+	RelationClose(table);
+	return indexes;
+}
+
+/* Open rel's indexes that are in wanted, and append them to family. */
+static List *
+append_indexes(List *family, Relation rel, List *wanted)
+{
+	List	   *indexes = RelationGetIndexList(rel);
+	ListCell   *lc;
+
+	foreach(lc, indexes)
+	{
+		if (list_member_oid(wanted, lfirst_oid(lc)))
+			family = lappend(family, tp_relation_open(lfirst_oid(lc)));
+	}
+	list_free(indexes);
+	return family;
+}
+
+/*
+ * Open table relid, which is locked, those of its indexes that are in indexes
+ * (a List of Oid), its TOAST table and TOAST index, without taking locks.
+ * Returns a List of Relation, the table first, in the current memory context;
+ * to be closed by tp_family_close().
+ */
+List *
+tp_family_open(Oid relid, List *indexes)
+{
+	Relation	table = tp_relation_open(relid);
+	Oid			toastrelid = table->rd_rel->reltoastrelid;
+	List	   *family = append_indexes(list_make1(table), table, indexes);
+
+	if (OidIsValid(toastrelid))
+	{
+		Relation	toast = tp_relation_open(toastrelid);
+		List	   *toast_indexes = RelationGetIndexList(toast);
+
+		family = append_indexes(lappend(family, toast), toast, toast_indexes);
+		list_free(toast_indexes);
+	}
+	return family;
+}
+
+/*
+ * Close the relations that tp_family_open() has opened, and free the List.
+ */
+void
+tp_family_close(List *family)
+{
+	ListCell   *lc;
+
+	foreach(lc, family)
+		RelationClose((Relation) lfirst(lc));
+	list_free(family);
+}
+
+/* ----------
+ * Relations by their files
+ * ----------
+ */
+
+/* Returns an empty hash table of TempRelation in the current memory context. */
+HTAB *
+tp_make_relations(void)
+{
+	HASHCTL		ctl;
+
+	ctl.keysize = sizeof(RelFileLocator);
+	ctl.entrysize = sizeof(TempRelation);
+	ctl.hcxt = CurrentMemoryContext;
+	return hash_create("temporary relations", 64, &ctl,
+					   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
+/*
+ * The entry of relations with this locator, made if there is none: all else in it is
+ * 0 then.
+ */
+TempRelation *
+tp_enter_relation(HTAB *relations, RelFileLocator locator)
+{
+	bool		found;
+	TempRelation *relation = hash_search(relations, &locator, HASH_ENTER, &found);
+
+	if (!found)
+	{
+		memset(relation, 0, sizeof(TempRelation));
+		relation->locator = locator;
+	}
+	return relation;
+}
+
+/*
+ * The entry of relations with the relation of the page in buffer i, or NULL.  last is
+ * the result for another buffer, or NULL: neighbors mostly hold pages of the same
+ * relation.
+ */
+TempRelation *
+tp_relation_of_buffer(HTAB *relations, int i, TempRelation *last)
+{
+	RelFileLocator locator = BufTagGetRelFileLocator(&GetLocalBufferDescriptor(i)->tag);
+
+	if (last != NULL && memcmp(&locator, &last->locator, sizeof(locator)) == 0)
+		return last;
+	return hash_search(relations, &locator, HASH_FIND, NULL);
+}
 
 /* The file of the relation, as RelationInitPhysicalAddr() of relcache.c. */
 static RelFileLocator
@@ -89,17 +257,11 @@ set_tables(HTAB *relations)
 HTAB *
 tp_session_temp_relations(void)
 {
-	HASHCTL		ctl;
-	HTAB	   *relations;
+	HTAB	   *relations = tp_make_relations();
 	Relation	pg_class;
 	SysScanDesc scan;
 	HeapTuple	tuple;
 
-	ctl.keysize = sizeof(RelFileLocator);
-	ctl.entrysize = sizeof(TempRelation);
-	ctl.hcxt = CurrentMemoryContext;
-	relations = hash_create("temporary relations", 64, &ctl,
-							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	if (!tp_session_has_temp_tables())
 		return relations;
 
@@ -108,7 +270,6 @@ tp_session_temp_relations(void)
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
-		RelFileLocator locator = locator_of(form);
 		TempRelation *entry;
 
 		CHECK_FOR_INTERRUPTS();
@@ -116,12 +277,12 @@ tp_session_temp_relations(void)
 			!RELKIND_HAS_STORAGE(form->relkind) ||
 			!isTempOrTempToastNamespace(form->relnamespace))
 			continue;
-		entry = hash_search(relations, &locator, HASH_ENTER, NULL);
+		entry = tp_enter_relation(relations, locator_of(form));
 		entry->relid = entry->table = form->oid;
 		entry->owner = form->relowner;
 		entry->toastrelid = form->reltoastrelid;
 		entry->relkind = form->relkind;
-		entry->relam = form->relam;
+		entry->takes_hints = tp_is_heap(form->relam, form->relkind);
 	}
 	systable_endscan(scan);
 	table_close(pg_class, AccessShareLock);
@@ -129,10 +290,7 @@ tp_session_temp_relations(void)
 	return relations;
 }
 
-/*
- * Does a relation with this access method and kind consist of heap pages, as a
- * table or TOAST table with the access method heap does?
- */
+/* Does rel's main fork consist of heap pages, as that of a table or TOAST table may? */
 bool
 tp_is_heap(Oid relam, char relkind)
 {
@@ -141,34 +299,33 @@ tp_is_heap(Oid relam, char relkind)
 }
 
 /*
- * For qsort() and bsearch(): an arbitrary order of locators.
+ * Set *buffers to the numbers of the buffers that hold a page of relations, a hash table
+ * of TempRelation, or of any relation if that is NULL; if dirty is set, only of those
+ * that are dirty and that workers do not read in the leader's memory.  Returns their
+ * number.  The array is allocated in the current memory context.
  */
 int
-tp_compare_locators(const void *a, const void *b)
+tp_find_buffers(HTAB *relations, bool dirty, int **buffers)
 {
-	return memcmp(a, b, sizeof(RelFileLocator));
-}
-
-/*
- * Get the heaps among relations, TOAST tables included.  Sets *heaps to their
- * locators in ascending order, in the current memory context, and returns
- * their number.
- */
-int
-tp_heaps_among(HTAB *relations, RelFileLocator **heaps)
-{
-	HASH_SEQ_STATUS seq;
-	TempRelation *relation;
+	int			used = tp_used_buffers();
 	int			n = 0;
+	TempRelation *relation = NULL;
 
-	*heaps = palloc((hash_get_num_entries(relations) + 1) *
-					sizeof(RelFileLocator));
-	hash_seq_init(&seq, relations);
-	while ((relation = hash_seq_search(&seq)) != NULL)
+	*buffers = palloc_extended(Max((Size) used, 1) * sizeof(int), MCXT_ALLOC_HUGE);
+	for (int i = 0; i < used; i++)
 	{
-		if (tp_is_heap(relation->relam, relation->relkind))
-			(*heaps)[n++] = relation->locator;
+		BufferState state = LocalBufferStateRead(GetLocalBufferDescriptor(i));
+
+		if ((state & BM_TAG_VALID) == 0 ||
+			(dirty && ((state & BM_DIRTY) == 0 || tp_is_listed(i))))
+			continue;
+		if (relations != NULL)
+		{
+			relation = tp_relation_of_buffer(relations, i, relation);
+			if (relation == NULL)
+				continue;
+		}
+		(*buffers)[n++] = i;
 	}
-	qsort(*heaps, n, sizeof(RelFileLocator), tp_compare_locators);
 	return n;
 }

@@ -412,24 +412,71 @@ tp_most_shared_pages(bool user_code)
 }
 
 /*
- * List buffer i, which is shared and not listed, and pin it, for CurrentResourceOwner.
- * Raises an error, and has done nothing then, if there is no memory for that.
+ * List those of the ndirty dirty buffers whose numbers are in dirty that are listed already
+ * for workers that run, and at most limit others that are shared, in shared, which has room
+ * for shared->capacity of them.  relations are theirs, and count the pages that are listed.
+ * They stay pinned until tp_unlist_buffers(), or until the end of the (sub)transaction
+ * after an error.  Returns the number of those that are not listed, which have to be
+ * written, and are the first in dirty then.  Raises an internal error if there is not
+ * enough room.
  */
-void
-tp_list_buffer(int i)
+int
+tp_list_buffers(FlushShared *shared, int limit, int *dirty, int ndirty,
+				HTAB *relations)
 {
-	pin_local_buffer(i);
-	listed[nlisted++] = i;
-	is_listed[i] = true;
+	ResourceOwner old = CurrentResourceOwner;
+	TempRelation *relation = NULL;
+	int			left = 0;
+
+	shared->npages = 0;
+	shared->memory = memory;
+	for (int n = 0; n < ndirty; n++)
+	{
+		int			i = dirty[n];
+		BufferTag	tag = GetLocalBufferDescriptor(i)->tag;
+
+		if (!tp_is_listed(i) && (limit <= 0 || !tp_buffer_is_shared(i)))
+		{
+			dirty[left++] = i;
+			continue;
+		}
+		if (shared->npages == shared->capacity)
+			elog(ERROR, "no room to list block %u of a temporary table, which workers are reading",
+				 tag.blockNum);
+		if (!tp_is_listed(i))
+		{
+			CurrentResourceOwner = CurTransactionResourceOwner;
+			pin_local_buffer(i);
+			CurrentResourceOwner = old;
+			listed[nlisted++] = i;
+			is_listed[i] = true;
+			limit--;
+		}
+		relation = tp_relation_of_buffer(relations, i, relation);
+		relation->dirtied++;
+		relation->shareable++;
+		shared->pages[shared->npages++] = (SharedPage)
+		{
+			.relid = relation->relid,
+			.fork = BufTagGetForkNum(&tag),
+			.block = tag.blockNum,
+			.buffer = i
+		};
+	}
+	return left;
 }
 
 /*
- * Unlist all buffers but those that were listed first, so many, and unpin them if unpin is
- * true.  Otherwise raises nothing.
+ * Unlist all buffers but those that were listed first, so many.  The workers that read the
+ * others have exited.  If unpin is set, unpins these; after an error the resource owner of
+ * the (sub)transaction does that, and this raises nothing.
  */
 void
 tp_unlist_buffers(int first, bool unpin)
 {
+	ResourceOwner old = CurrentResourceOwner;
+
+	CurrentResourceOwner = CurTransactionResourceOwner;
 	while (nlisted > first)
 	{
 		int			i = listed[--nlisted];
@@ -438,6 +485,7 @@ tp_unlist_buffers(int first, bool unpin)
 		if (unpin)
 			ReleaseBuffer(-i - 1);
 	}
+	CurrentResourceOwner = old;
 }
 
 /* Do workers read the page of buffer i in the leader's memory now? */

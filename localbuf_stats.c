@@ -39,18 +39,6 @@ static MemoryContext last_context = NULL;
 static LocalBufStats *last_stats = NULL;
 static BufferUsage last_usage;
 
-static HTAB *
-make_counts(void)
-{
-	HASHCTL		ctl;
-
-	ctl.keysize = sizeof(RelFileLocator);
-	ctl.entrysize = sizeof(LocalBufCount);
-	ctl.hcxt = CurrentMemoryContext;
-	return hash_create("local buffers by relation", 64, &ctl,
-					   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-}
-
 /*
  * Walk over the pool.  Returns the counts in the current memory context; takes
  * no lock and raises no error except out of memory.
@@ -59,33 +47,23 @@ LocalBufStats *
 tp_localbuf_stats_collect(void)
 {
 	LocalBufStats *stats = palloc0(sizeof(LocalBufStats));
-	LocalBufCount *count = NULL;
+	TempRelation *count = NULL;
 
-	stats->relations = make_counts();
+	stats->relations = tp_make_relations();
 	stats->allocated = tp_used_buffers();
 	stats->most_shared = tp_most_shared_pages(false);
 
 	for (int i = 0; i < stats->allocated; i++)
 	{
 		BufferDesc *buf = GetLocalBufferDescriptor(i);
-		BufferState state;
-		RelFileLocator locator;
+		BufferState state = LocalBufferStateRead(buf);
 
-		state = LocalBufferStateRead(buf);
 		if ((state & BM_TAG_VALID) == 0)
 			continue;
-
-		/* neighbors mostly hold pages of the same relation */
-		locator = BufTagGetRelFileLocator(&buf->tag);
-		if (count == NULL ||
-			memcmp(&count->locator, &locator, sizeof(RelFileLocator)) != 0)
-		{
-			bool		found;
-
-			count = hash_search(stats->relations, &locator, HASH_ENTER, &found);
-			if (!found)
-				count->allocated = count->dirtied = count->shareable = 0;
-		}
+		count = tp_relation_of_buffer(stats->relations, i, count);
+		if (count == NULL)
+			count = tp_enter_relation(stats->relations,
+									  BufTagGetRelFileLocator(&buf->tag));
 		count->allocated++;
 		if (state & BM_DIRTY)
 		{
@@ -122,7 +100,7 @@ tp_localbuf_stats_for_price(void)
 {
 	LocalBufStats *stats;
 	HASH_SEQ_STATUS seq;
-	LocalBufCount *count;
+	TempRelation *count;
 
 	if (last_stats == NULL || pool_has_changed())
 	{
@@ -144,23 +122,11 @@ tp_localbuf_stats_for_price(void)
 	stats = palloc(sizeof(LocalBufStats));
 	*stats = *last_stats;
 	stats->most_shared = tp_most_shared_pages(false);
-	stats->relations = make_counts();
+	stats->relations = tp_make_relations();
 	hash_seq_init(&seq, last_stats->relations);
 	while ((count = hash_seq_search(&seq)) != NULL)
-		*(LocalBufCount *) hash_search(stats->relations, &count->locator,
-									   HASH_ENTER, NULL) = *count;
+		*tp_enter_relation(stats->relations, count->locator) = *count;
 	return stats;
-}
-
-/*
- * Returns the counts of rel, all forks together, or NULL if the pool holds no
- * page of it.
- */
-LocalBufCount *
-tp_localbuf_stats_relation(LocalBufStats *stats, Relation rel)
-{
-	return hash_search(stats->relations, &RelationFileLocator(rel), HASH_FIND,
-					   NULL);
 }
 
 /*

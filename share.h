@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 #include "nodes/plannodes.h"
-#include "utils/resowner.h"
+#include "utils/hsearch.h"
 
 #include "temp_parallel.h"
 
@@ -52,13 +52,6 @@ typedef struct FlushShared		/* in dynamic shared memory; filled by the
 /* key of FlushShared in the parallel query's table of contents */
 #define FLUSH_SHARED_KEY	UINT64CONST(0x7E3B000000000001)
 
-typedef struct Sharing			/* a run of the executor in a read-only phase */
-{
-	struct Sharing *outer;		/* of the statement that runs this one */
-	ResourceOwner owner;		/* of the pins */
-	int			first;			/* pages that were listed before */
-} Sharing;
-
 /* localbuf_share.c */
 extern bool tp_pool_is_to_be_shared(void);
 extern void tp_share_pool(void);
@@ -72,20 +65,15 @@ extern bool tp_buffer_is_shared(int i);
 extern const SharedMemory *tp_shared_memory(void);
 extern int	tp_most_pins(void);
 extern int	tp_most_shared_pages(bool user_code);
-extern void tp_list_buffer(int i);
+extern int	tp_list_buffers(FlushShared *shared, int limit, int *dirty,
+							int ndirty, HTAB *relations);
 extern void tp_unlist_buffers(int first, bool unpin);
 extern bool tp_is_listed(int i);
 extern int	tp_listed_buffers(void);
 
 /* exec_share.c */
-struct FlushPlan;				/* plan.h */
-
 extern void tp_share_before(Node *statement);
 extern bool tp_workers_can_map(void);
-extern void tp_share_begin(Sharing *sharing);
-extern void tp_share_end(Sharing *sharing, bool failed);
-extern void tp_share_pages(FlushShared *shared, List *relations, int limit,
-						   const struct FlushPlan *plan);
 
 /* exec_worker_share.c */
 extern FlushShared *tp_worker_find_shared(void);
