@@ -18,10 +18,7 @@ OBJS = \
 	exec_sent_values.o \
 	exec_share.o \
 	exec_worker.o \
-	exec_worker_pool.o \
 	exec_worker_refuse.o \
-	exec_worker_relations.o \
-	exec_worker_share.o \
 	flush_cost.o \
 	func.o \
 	localbuf_account.o \

@@ -51,20 +51,13 @@ extern void tp_check_sent_values(QueryDesc *queryDesc);
 /* exec_worker.c */
 extern void tp_worker_begin(QueryDesc *queryDesc);
 extern void tp_worker_check(QueryDesc *queryDesc);
-extern void tp_worker_attach(FlushShared *shared);
 extern void tp_worker_run(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
 extern void tp_worker_end(void);
-
-/* exec_worker_pool.c */
-extern void tp_worker_open_local_buffers(Relation rel, int pool, int adopted,
-										 bool pool_used);
 
 /* exec_worker_refuse.c */
 extern void tp_worker_refuse_statement(List *rtable);
 extern void tp_worker_refuse_query(Query *query);
 extern void tp_worker_refuse_utility(Node *statement);
-
-/* exec_worker_relations.c */
 extern void tp_refuse_other_relations(List *relids, List *indexes);
 extern void tp_release_other_relations(void);
 extern void tp_refuse_again(Oid relid);

@@ -58,8 +58,6 @@ static void temp_flush_initialize_dsm(CustomScanState *css,
 									  ParallelContext *pcxt, void *coordinate);
 static void temp_flush_before_launch(CustomScanState *css,
 									 ParallelContext *pcxt, void *coordinate);
-static void temp_flush_initialize_worker(CustomScanState *css, shm_toc *toc,
-										 void *coordinate);
 static void temp_flush_explain(CustomScanState *css, List *ancestors,
 							   ExplainState *es);
 
@@ -77,7 +75,6 @@ static const CustomExecMethods exec_methods = {
 	.EstimateDSMCustomScan = temp_flush_estimate_dsm,
 	.InitializeDSMCustomScan = temp_flush_initialize_dsm,
 	.ReInitializeDSMCustomScan = temp_flush_before_launch,
-	.InitializeWorkerCustomScan = temp_flush_initialize_worker,
 	.ExplainCustomScan = temp_flush_explain,
 };
 
@@ -501,13 +498,6 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	tp_session_stats.pages_flushed += written;
 	tp_session_stats.pages_shared += shared->npages;
 	tp_session_stats.flush_time += INSTR_TIME_GET_MILLISEC(elapsed);
-}
-
-static void
-temp_flush_initialize_worker(CustomScanState *css, shm_toc *toc,
-							 void *coordinate)
-{
-	tp_worker_attach(coordinate);
 }
 
 /* ----------

@@ -5,7 +5,7 @@
  *
  * Instead of writing a dirty page whose memory is shared (localbuf_share.c), the
  * flush node lists it, for workers to use it as a local buffer of their own
- * (exec_worker_share.c).  A page that is listed stays pinned until the workers
+ * (exec_worker.c).  A page that is listed stays pinned until the workers
  * have exited, so that its buffer is neither evicted nor used for another page.
  * In the read-only phase nobody changes it, except for hints, which processes
  * set concurrently as they do in shared buffers.

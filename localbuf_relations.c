@@ -22,7 +22,7 @@
  * than the same query without this module.  The caller has a lock on the
  * table, or for a worker the leader has one: from the parser, the planner (for
  * children), AcquireExecutorLocks() (for a cached plan) or
- * tp_temp_table_argument().  That lock protects the rest of the family, too:
+ * temp_table_argument().  That lock protects the rest of the family, too:
  *
  * - In this session nothing runs concurrently, and a function that the
  *	 statement calls cannot drop or rewrite an open relation, which

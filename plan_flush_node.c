@@ -156,7 +156,7 @@ tp_flush_plan(CustomScan *cscan)
  * operating system for nearly every row.
  * The leader, in whose pool the table may be, would not, nor would a backend
  * that has it in shared buffers.  So a worker with such a plan gets a pool for
- * the pages that are looked up, see tp_worker_open_local_buffers().
+ * the pages that are looked up, see open_local_buffers().
  *
  * It gets no more than the session's temp_buffers.  If these are too few, the
  * lookups cost what the planner does not know: it assumes that a page that has

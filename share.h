@@ -2,7 +2,7 @@
  *
  * share.h
  *	  Dirty pages that parallel workers read in the leader's memory: the memory
- *	  (localbuf_share.c), the leader (exec_share.c) and a worker (exec_worker_share.c).
+ *	  (localbuf_share.c), the leader (exec_share.c) and a worker (exec_worker.c).
  *
  * A buffer is shared if its memory is in the file that workers can map, and listed
  * while workers that run have been told to read its page there.
@@ -75,10 +75,7 @@ extern int	tp_listed_buffers(void);
 extern void tp_share_before(Node *statement);
 extern bool tp_workers_can_map(void);
 
-/* exec_worker_share.c */
-extern FlushShared *tp_worker_find_shared(void);
-extern void tp_worker_adopt_pages(FlushShared *shared);
-extern void tp_worker_release_pages(void);
+/* exec_worker.c */
 extern PGDLLEXPORT void tp_map_leader_main(Datum arg);
 
 #endif							/* SHARE_H */
