@@ -16,7 +16,6 @@ OBJS = \
 	exec_second_look.o \
 	exec_select_node.o \
 	exec_sent_values.o \
-	exec_share.o \
 	exec_worker.o \
 	exec_worker_refuse.o \
 	flush_cost.o \
@@ -26,7 +25,6 @@ OBJS = \
 	localbuf_flush.o \
 	localbuf_relations.o \
 	localbuf_share.o \
-	localbuf_stats.o \
 	plan_expression.o \
 	plan_flush_node.o \
 	plan_gather_cost.o \

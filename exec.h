@@ -12,7 +12,6 @@
 #include "executor/execdesc.h"
 #include "executor/executor.h"
 #include "nodes/extensible.h"
-#include "utils/resowner.h"
 
 #include "localbuf.h"
 #include "plan.h"
@@ -28,6 +27,9 @@ extern void tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
 extern bool tp_leader_alone_is_cheaper(List *flush_nodes);
 
 /* exec_flush.c */
+/* key of FlushShared in the parallel query's table of contents */
+#define FLUSH_SHARED_KEY	UINT64CONST(0x7E3B000000000001)
+
 extern void tp_register_flush_node(void);
 extern void tp_find_parallel_nodes(PlanState *root, List **gathers,
 								   List **flush_nodes);

@@ -504,88 +504,92 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
  * EXPLAIN
  * ----------
  */
+
+/* A number: in text one of those in a line, in other formats a property. */
+typedef struct ExplainNumber
+{
+	const char *in_text;
+	const char *property;
+	double		value;
+	int			digits;			/* after the decimal point */
+	const char *unit;
+} ExplainNumber;
+
+static void
+explain_numbers(const char *label, const ExplainNumber *numbers, int n,
+				ExplainState *es)
+{
+	StringInfoData line;
+
+	initStringInfo(&line);
+	for (const ExplainNumber *number = numbers; number < numbers + n; number++)
+	{
+		if (es->format != EXPLAIN_FORMAT_TEXT)
+			ExplainPropertyFloat(number->property, number->unit, number->value,
+								 number->digits, es);
+		else
+			appendStringInfo(&line, "%s%s=%.*f%s%s", line.len > 0 ? " " : "",
+							 number->in_text, number->digits, number->value,
+							 number->unit ? " " : "",
+							 number->unit ? number->unit : "");
+	}
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyText(label, line.data, es);
+}
+
+/* Add the names of relations relids, if there are any. */
+static void
+explain_names(const char *label, List *relids, ExplainState *es)
+{
+	List	   *names = NIL;
+	ListCell   *lc;
+
+	foreach(lc, relids)
+		names = lappend(names, get_rel_name(lfirst_oid(lc)));
+	if (names != NIL)
+		ExplainPropertyList(label, names, es);
+}
+
 static void
 temp_flush_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	TempFlushState *state = (TempFlushState *) css;
-	FlushCost  *planned = &state->plan.planned;
-	bool		as_text = es->format == EXPLAIN_FORMAT_TEXT;
+	const FlushCost *planned = &state->plan.planned;
+	const ExplainNumber flush[] = {
+		{"dirtied", "Planned Dirtied Buffers", planned->dirtied},
+		{"allocated", "Planned Allocated Buffers", planned->allocated},
+		{"cost", "Planned Flush Cost", planned->cost, 2}
+	};
+	const ExplainNumber share[] = {
+		{"pages", "Planned Pages Shared", planned->shareable},
+		{"cost", "Planned Share Cost", planned->charge, 2}
+	};
+	const ExplainNumber shared[] = {{"pages", "Pages Shared", state->pages_shared}};
+	const ExplainNumber flushed[] = {
+		{"written", "Flush Written Buffers", state->written},
+		{"time", "Flush Time", state->time, 3, "ms"}
+	};
 
 	if (es->verbose)
 	{
-		List	   *names = NIL;
-		ListCell   *lc;
-
-		foreach(lc, state->plan.relids)
-			names = lappend(names, get_rel_name(lfirst_oid(lc)));
-		ExplainPropertyList("Flushed Tables", names, es);
-
-		names = NIL;
-		foreach(lc, state->plan.indexes)
-			names = lappend(names, get_rel_name(lfirst_oid(lc)));
-		if (names != NIL)
-			ExplainPropertyList("Flushed Indexes", names, es);
+		explain_names("Flushed Tables", state->plan.relids, es);
+		explain_names("Flushed Indexes", state->plan.indexes, es);
 	}
-
-	if (es->costs && as_text)
-		ExplainPropertyText("Flush Planned",
-							psprintf("dirtied=%d allocated=%d cost=%.2f",
-									 planned->dirtied, planned->allocated,
-									 planned->cost), es);
-	else if (es->costs)
-	{
-		ExplainPropertyInteger("Planned Dirtied Buffers", NULL,
-							   planned->dirtied, es);
-		ExplainPropertyInteger("Planned Allocated Buffers", NULL,
-							   planned->allocated, es);
-		ExplainPropertyFloat("Planned Flush Cost", NULL, planned->cost, 2, es);
-	}
-	if (es->costs && planned->share && as_text)
-		ExplainPropertyText("Share Planned",
-							psprintf("pages=%d cost=%.2f", planned->shareable,
-									 planned->charge), es);
-	else if (es->costs && planned->share)
-	{
-		ExplainPropertyInteger("Planned Pages Shared", NULL,
-							   planned->shareable, es);
-		ExplainPropertyFloat("Planned Share Cost", NULL, planned->charge, 2, es);
-	}
-
+	if (es->costs)
+		explain_numbers("Flush Planned", flush, lengthof(flush), es);
+	if (es->costs && planned->share)
+		explain_numbers("Share Planned", share, lengthof(share), es);
 	if (state->plan.processes > 0 && (!es->analyze || leader_only_gathers(state)))
 	{
 		ExplainPropertyText("Leader", "gathers only", es);
 		ExplainPropertyInteger("Processors", NULL, state->plan.processes, es);
-		if (es->costs)
-			ExplainPropertyFloat("Repeated Cost", NULL, state->plan.repeated, 2,
-								 es);
 	}
-
-	if (!es->analyze)
-		return;
-
-	if (state->skipped != NULL)
-	{
+	if (es->analyze && state->skipped != NULL)
 		ExplainPropertyText("Flush Skipped", state->skipped, es);
-		return;
-	}
-	if (as_text && state->pages_shared > 0)
-		ExplainPropertyText("Shared",
-							psprintf("pages=" INT64_FORMAT, state->pages_shared),
-							es);
-	else if (!as_text)
-		ExplainPropertyInteger("Pages Shared", NULL, state->pages_shared, es);
-	if (as_text)
-		ExplainPropertyText("Flushed",
-							es->timing ?
-							psprintf("written=" INT64_FORMAT " time=%.3f ms",
-									 state->written, state->time) :
-							psprintf("written=" INT64_FORMAT, state->written),
-							es);
-	else
+	else if (es->analyze)
 	{
-		ExplainPropertyInteger("Flush Written Buffers", NULL,
-							   state->written, es);
-		if (es->timing)
-			ExplainPropertyFloat("Flush Time", "ms", state->time, 3, es);
+		if (state->pages_shared > 0 || es->format != EXPLAIN_FORMAT_TEXT)
+			explain_numbers("Shared", shared, 1, es);
+		explain_numbers("Flushed", flushed, es->timing ? 2 : 1, es);
 	}
 }

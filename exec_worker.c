@@ -28,15 +28,11 @@
  */
 #include "postgres.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "storage/dsm.h"
-#include "storage/fd.h"
 #include "utils/guc.h"
 
 #include "exec.h"
@@ -154,46 +150,6 @@ find_shared(void)
 }
 
 /*
- * Map a leader's memory.  Returns MAP_FAILED, with errno set, if that is not possible.
- * If the leader has ended, its number may be that of a process with other files.
- */
-static char *
-map_leader(const SharedMemory *memory)
-{
-	char		path[64];
-	int			fd;
-	struct stat file;
-	void	   *address = MAP_FAILED;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) memory->leader,
-			 memory->fd);
-	fd = BasicOpenFile(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		return MAP_FAILED;
-	if (fstat(fd, &file) == 0 && file.st_ino == memory->inode &&
-		file.st_size == memory->size)
-		address = mmap(NULL, memory->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	else
-		errno = ESTALE;
-	close(fd);
-	return address;
-}
-
-/* The process that tp_workers_can_map() starts. */
-void
-tp_map_leader_main(Datum arg)
-{
-	SharedMemory memory;
-	char	   *address;
-
-	(void) arg;
-	memcpy(&memory, MyBgworkerEntry->bgw_extra, sizeof(memory));
-	address = map_leader(&memory);
-	if (address != MAP_FAILED)
-		address[memory.size - 1] = 1;
-}
-
-/*
  * Adopt the pages that the leader has listed.  The pool has been
  * allocated for them, and has not been used.  The buffer manager zeroes the new
  * buffer's memory, so that has to be another page first.  Raises an error if the
@@ -208,7 +164,7 @@ adopt_pages(void)
 
 	if (shared->npages == 0)
 		return;
-	memory = map_leader(&shared->memory);
+	memory = tp_map_leader(&shared->memory);
 	if (memory == MAP_FAILED)
 	{
 		shared->failed = true;	/* the leader does not share again */

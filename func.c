@@ -40,7 +40,6 @@
 #include "plan.h"
 
 PG_FUNCTION_INFO_V1(pg_allocated_local_buffers);
-PG_FUNCTION_INFO_V1(pg_dirty_local_buffers);
 PG_FUNCTION_INFO_V1(pg_flush_local_buffers);
 PG_FUNCTION_INFO_V1(pg_flush_local_buffers_relation);
 PG_FUNCTION_INFO_V1(pg_read_temp_relation);
@@ -199,19 +198,7 @@ Datum
 pg_allocated_local_buffers(PG_FUNCTION_ARGS)
 {
 	refuse_in_worker();
-	PG_RETURN_INT32(tp_localbuf_stats_collect()->allocated);
-}
-
-/*
- * pg_dirty_local_buffers() returns integer
- *
- * The number of local buffers that are dirty.
- */
-Datum
-pg_dirty_local_buffers(PG_FUNCTION_ARGS)
-{
-	refuse_in_worker();
-	PG_RETURN_INT32(tp_localbuf_stats_collect()->dirtied);
+	PG_RETURN_INT32(tp_used_buffers());
 }
 
 /*

@@ -9,10 +9,12 @@
 #ifndef LOCALBUF_H
 #define LOCALBUF_H
 
+#include <sys/types.h>
+
 #include "nodes/pg_list.h"
 #include "utils/hsearch.h"
 
-#include "share.h"
+#include "temp_parallel.h"
 
 /* localbuf_relations.c */
 typedef struct TempRelation		/* in a hash table; what is not known is 0 */
@@ -43,7 +45,6 @@ extern HTAB *tp_session_temp_relations(void);
 extern bool tp_is_heap(Oid relam, char relkind);
 extern int	tp_find_buffers(HTAB *relations, bool dirty, int **buffers);
 
-/* localbuf_stats.c */
 typedef struct LocalBufStats
 {
 	int			allocated;		/* local buffers that have been used */
@@ -55,6 +56,60 @@ typedef struct LocalBufStats
 extern LocalBufStats *tp_localbuf_stats_collect(void);
 extern LocalBufStats *tp_localbuf_stats_for_price(void);
 extern bool tp_local_buffer_is_pinned(int i);
+
+/* localbuf_share.c */
+/*
+ * A buffer is shared if its memory is in the file that workers can map, and listed
+ * while workers that run have been told to read its page there.
+ */
+typedef struct SharedMemory
+{
+	pid_t		leader;			/* process that has the file open */
+	int			fd;				/* by this descriptor */
+	ino_t		inode;			/* of the file */
+	Size		size;			/* of the pool and the page behind it */
+	char	   *address;		/* in the leader; NULL: there is no such
+								 * memory */
+} SharedMemory;
+
+typedef struct SharedPage		/* a dirty page of the leader's */
+{
+	Oid			relid;
+	ForkNumber	fork;
+	BlockNumber block;
+	int			buffer;			/* its number in the leader's pool */
+} SharedPage;
+
+typedef struct FlushShared		/* in dynamic shared memory; filled by the
+								 * leader before each launch */
+{
+	int64		tuples_needed;	/* of the Gather, see ExecSetTupleBound() */
+	SharedMemory memory;		/* where the pages are; only if there are any */
+	bool		failed;			/* set by a worker that could not map it */
+	bool		pool_used;		/* may temp_buffers no longer be set? */
+	int			capacity;		/* of pages */
+	int			npages;
+	SharedPage	pages[FLEXIBLE_ARRAY_MEMBER];
+} FlushShared;
+
+extern void tp_share_before(Node *statement);
+extern bool tp_temp_buffers_may_be_set(void);
+extern void tp_stop_sharing(const char *reason);
+extern bool tp_sharing(void);
+extern const char *tp_sharing_failure(void);
+extern char *tp_map_leader(const SharedMemory *memory);
+extern PGDLLEXPORT void tp_map_leader_main(Datum arg);
+extern bool tp_workers_can_map(void);
+extern int	tp_used_buffers(void);
+extern bool tp_buffer_was_used(int i);
+extern bool tp_buffer_is_shared(int i);
+extern int	tp_most_pins(void);
+extern int	tp_most_shared_pages(bool user_code);
+extern int	tp_list_buffers(FlushShared *shared, int limit, int *dirty,
+							int ndirty, HTAB *relations);
+extern void tp_unlist_buffers(int first, bool unpin);
+extern bool tp_is_listed(int i);
+extern int	tp_listed_buffers(void);
 
 /* localbuf_account.c */
 extern Cost tp_account_balance(Relation table, Cost price);

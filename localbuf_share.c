@@ -20,19 +20,30 @@
  * Where it cannot be done, or has failed once, the pool stays private, and its
  * dirty pages are written for workers (localbuf_flush.c).
  *
- * A page that workers have been told to read there is listed until they have exited
- * (exec_share.c).
+ * Instead of writing a dirty page whose memory is shared, the flush node lists it, for
+ * workers to use it as a local buffer of their own (exec_worker.c).  A page that is
+ * listed stays pinned until the workers have exited, so that its buffer is neither
+ * evicted nor used for another page.  In the read-only phase nobody changes it, except
+ * for hints, which processes set concurrently as they do in shared buffers.
+ *
+ * The pins belong to the resource owner of the (sub)transaction.  After an error that one
+ * releases them, when core has ended the workers: AbortTransaction() and
+ * AbortSubTransaction() of xact.c call AtEOXact_Parallel() first.
+ *
+ * A function that the leader calls meanwhile may run a statement with workers of its
+ * own.  They get the pages that are listed already, too, which must not be written.
  *
  * The invariants: the address of a buffer does not change once it has been used, so
  * whether a buffer is shared depends on its address alone; the number of buffers does
- * not change once one of them has been used; the page of a buffer that is listed is not
- * written, whoever flushes, as a worker may set hints in it between the computation of
- * its checksum and the write.
+ * not change once one of them has been used; a page is listed for running workers only
+ * while it is pinned, and is not written then, whoever flushes, as a worker may set hints
+ * in it between the computation of its checksum and the write.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -41,9 +52,12 @@
 
 #include "access/table.h"
 #include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "postmaster/bgworker.h"
 #include "storage/fd.h"
 #include "utils/guc.h"
 #include "utils/rel.h"
+#include "utils/resowner.h"
 
 #include "localbuf.h"
 
@@ -72,6 +86,7 @@ static const char *failure = NULL;	/* why the pool is not shared */
 /*
  * The buffers that are listed: by their numbers, and in the order in which they have been
  * listed.  What runs within a statement ends before that does, so it unlists its own.
+ * Allocated when the first one is listed, as the size of the pool does not change then.
  */
 static bool *is_listed = NULL;
 static int *listed = NULL;
@@ -187,8 +202,8 @@ is_too_small(void)
 }
 
 /* Is the pool to be shared?  Not if that has been done or has failed. */
-bool
-tp_pool_is_to_be_shared(void)
+static bool
+is_to_be_shared(void)
 {
 	return memory.address == NULL && failure == NULL &&
 		tp_share_local_buffers != SHARE_OFF && !is_too_small();
@@ -199,10 +214,7 @@ static void
 share_buffers(void)
 {
 	(void) tp_used_buffers();	/* those with private memory */
-	is_listed = calloc(NLocBuffer, sizeof(bool));
-	listed = calloc(NLocBuffer, sizeof(int));
-	failure = is_listed != NULL && listed != NULL ?
-		map_memory(NLocBuffer) : "out of memory";
+	failure = map_memory(NLocBuffer);
 	if (failure != NULL)
 		return;
 	for (int i = 0; i < NLocBuffer; i++)
@@ -308,13 +320,9 @@ assign_temp_buffers(int newval, void *extra)
 		return;
 	if (memory.address != NULL)
 		unmap_memory();
-	free(is_listed);
-	free(listed);
-	is_listed = NULL;
-	listed = NULL;
 	failure = NULL;
 	resize_pool(newval);
-	if (tp_pool_is_to_be_shared())
+	if (is_to_be_shared())
 		share_buffers();
 }
 
@@ -356,15 +364,35 @@ open_pool(void)
 }
 
 /*
- * Share the memory of all buffers that have none yet.  To be called in a transaction, by
- * the leader, when temporary tables may be about to be written and
- * tp_pool_is_to_be_shared().
+ * Have the pool's memory shared if statement, a PlannedStmt or a utility statement, may
+ * be the first to fill a temporary table.  To be called in a transaction, in the leader.
  */
 void
-tp_share_pool(void)
+tp_share_before(Node *statement)
 {
-	Assert(tp_pool_is_to_be_shared());
-	if (NLocBuffer > 0 || open_pool())
+	bool		fills = false;
+
+	if (!is_to_be_shared())
+		return;
+	if (IsA(statement, ExplainStmt))
+		statement = castNode(Query, ((ExplainStmt *) statement)->query)->utilityStmt;
+	if (statement == NULL)
+		return;
+	if (IsA(statement, CreateTableAsStmt))
+	{
+		RangeVar   *table = ((CreateTableAsStmt *) statement)->into->rel;
+
+		/* pg_temp.t is marked as temporary only when it is created */
+		fills = table->relpersistence == RELPERSISTENCE_TEMP ||
+			(table->schemaname != NULL && strcmp(table->schemaname, "pg_temp") == 0);
+	}
+	else if (IsA(statement, CopyStmt))
+		fills = ((CopyStmt *) statement)->is_from && tp_session_has_temp_tables();
+	else if (IsA(statement, PlannedStmt))
+		fills = (((PlannedStmt *) statement)->commandType != CMD_SELECT ||
+				 ((PlannedStmt *) statement)->hasModifyingCTE) &&
+			tp_session_has_temp_tables();
+	if (fills && (NLocBuffer > 0 || open_pool()))
 		share_buffers();
 }
 
@@ -385,6 +413,113 @@ tp_sharing(void)
 	return memory.address != NULL && failure == NULL &&
 		tp_share_local_buffers != SHARE_OFF;
 }
+
+/* ----------
+ * Mapping it in other processes
+ * ----------
+ */
+
+/*
+ * Map a leader's memory.  Returns MAP_FAILED, with errno set, if that is not possible.
+ * If the leader has ended, its number may be that of a process with other files.
+ */
+char *
+tp_map_leader(const SharedMemory *memory)
+{
+	char		path[64];
+	int			fd;
+	struct stat file;
+	void	   *address = MAP_FAILED;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) memory->leader,
+			 memory->fd);
+	fd = BasicOpenFile(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return MAP_FAILED;
+	if (fstat(fd, &file) == 0 && file.st_ino == memory->inode &&
+		file.st_size == memory->size)
+		address = mmap(NULL, memory->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	else
+		errno = ESTALE;
+	close(fd);
+	return address;
+}
+
+/* The process that tp_workers_can_map() starts. */
+void
+tp_map_leader_main(Datum arg)
+{
+	SharedMemory memory;
+	char	   *address;
+
+	(void) arg;
+	memcpy(&memory, MyBgworkerEntry->bgw_extra, sizeof(memory));
+	address = tp_map_leader(&memory);
+	if (address != MAP_FAILED)
+		address[memory.size - 1] = 1;
+}
+
+/* Set the path of this library in worker.  Returns false if it is too long. */
+static bool
+set_library(BackgroundWorker *worker)
+{
+	Dl_info		info;
+	size_t		length = strlen(pkglib_path);
+	size_t		size = sizeof(worker->bgw_library_name);
+
+	if (dladdr(tp_map_leader_main, &info) == 0)
+		return false;
+	if (strncmp(info.dli_fname, pkglib_path, length) == 0)
+		return snprintf(worker->bgw_library_name, size, "$libdir%s",
+						info.dli_fname + length) < size;
+	return strlcpy(worker->bgw_library_name, info.dli_fname, size) < size;
+}
+
+/*
+ * Can another process of the server map this one's memory?  Security modules and
+ * limits of processes decide, so one tries, which is started for that, once in a session,
+ * and changes the page behind the pool.  Returns false, too, if no process can be
+ * started now.  Can be canceled.  Only if tp_sharing().
+ */
+bool
+tp_workers_can_map(void)
+{
+	static bool known = false;
+	BackgroundWorker worker = {
+		.bgw_name = "temp_parallel: look at a session's local buffers",
+		.bgw_type = "temp_parallel",
+		.bgw_flags = BGWORKER_SHMEM_ACCESS,
+		.bgw_start_time = BgWorkerStart_ConsistentState,
+		.bgw_restart_time = BGW_NEVER_RESTART,
+		.bgw_function_name = "tp_map_leader_main",
+	};
+	BackgroundWorkerHandle *handle;
+
+	StaticAssertStmt(sizeof(memory) <= sizeof(worker.bgw_extra),
+					 "SharedMemory does not fit");
+	if (known)
+		return true;
+	memcpy(worker.bgw_extra, &memory, sizeof(memory));
+	worker.bgw_notify_pid = MyProcPid;
+	if (!set_library(&worker))
+	{
+		tp_stop_sharing("the path of the library temp_parallel is too long");
+		return false;
+	}
+	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
+		return false;
+	(void) WaitForBackgroundWorkerShutdown(handle);
+	pfree(handle);
+	known = memory.address[memory.size - 1] != 0;
+	if (!known)
+		tp_stop_sharing("other processes cannot map this one's memory");
+	return known;
+}
+
+/* ----------
+ * Listing pages
+ * ----------
+ */
 
 /*
  * How many buffers may be pinned?  Mostly the pool's size, but the server limits
@@ -430,6 +565,15 @@ tp_list_buffers(FlushShared *shared, int limit, int *dirty, int ndirty,
 
 	shared->npages = 0;
 	shared->memory = memory;
+	if (limit > 0 && listed == NULL)
+	{
+		is_listed = MemoryContextAllocExtended(TopMemoryContext,
+											   NLocBuffer * sizeof(bool),
+											   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+		listed = MemoryContextAllocExtended(TopMemoryContext,
+											NLocBuffer * sizeof(int),
+											MCXT_ALLOC_HUGE);
+	}
 	for (int n = 0; n < ndirty; n++)
 	{
 		int			i = dirty[n];
@@ -518,14 +662,6 @@ tp_sharing_failure(void)
 	if (tp_used_buffers() > 0 && !tp_buffer_is_shared(0))
 		return "local buffers were in use before";
 	return NULL;
-}
-
-/* The shared memory, for workers; only if tp_sharing(). */
-const SharedMemory *
-tp_shared_memory(void)
-{
-	Assert(memory.address != NULL);
-	return &memory;
 }
 
 /* Is the memory of buffer i shared? */

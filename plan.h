@@ -110,7 +110,7 @@ extern bool tp_needs_parallel_mode(PlannedStmt *stmt);
 /* plan_processors.c */
 extern int	tp_usable_processors(void);
 extern double tp_parallel_divisor(int workers);
-extern int	tp_process_limit(Plan *plan, int workers, Cost *repeated);
+extern int	tp_process_limit(Plan *plan, int workers);
 
 /* plan_walk.c */
 typedef struct PlanFacts
@@ -180,8 +180,6 @@ typedef struct FlushPlan
 								 * there are workers? */
 	bool		any_volatile;	/* or a volatile function? */
 	int			processes;		/* that may run the plan below; 0: no limit */
-	Cost		repeated;		/* what of its cost each of them repeats, if
-								 * limited */
 } FlushPlan;
 
 extern const char *tp_flush_plan_release(CustomScan *cscan);
