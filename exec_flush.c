@@ -90,23 +90,18 @@ tp_register_flush_node(void)
  * ----------
  */
 
-/*
- * The field of the node's Gather with the number of workers it last launched.
- */
-static int *
-nworkers_launched(TempFlushState *state)
-{
-	return IsA(state->gather, GatherState) ?
-		&((GatherState *) state->gather)->nworkers_launched :
-		&((GatherMergeState *) state->gather)->nworkers_launched;
-}
+/* A field that Gather and Gather Merge have in common, of the node's. */
+#define GATHER_FIELD(state, field) \
+	(*(IsA((state)->gather, GatherState) ? \
+	   &((GatherState *) (state)->gather)->field : \
+	   &((GatherMergeState *) (state)->gather)->field))
 
 /* Add the workers of the last launch to the session's counter, once. */
 static void
 count_launched_workers(TempFlushState *state)
 {
 	if (state->launched)
-		tp_session_stats.workers_launched += *nworkers_launched(state);
+		tp_session_stats.workers_launched += GATHER_FIELD(state, nworkers_launched);
 	state->launched = false;
 }
 
@@ -139,7 +134,7 @@ static bool
 leader_only_gathers(TempFlushState *state)
 {
 	return state->plan.processes > 0 && state->gather != NULL &&
-		*nworkers_launched(state) >= state->plan.processes;
+		GATHER_FIELD(state, nworkers_launched) >= state->plan.processes;
 }
 
 /*
@@ -354,14 +349,8 @@ tp_skip_flush_nodes(List *flush_nodes, const char *reason)
 static bool
 worker_has_failed(TempFlushState *state)
 {
-	struct ParallelExecutorInfo *pei;
-
-	if (state->shared == NULL)
-		return false;
-	pei = IsA(state->gather, GatherState) ?
-		((GatherState *) state->gather)->pei :
-		((GatherMergeState *) state->gather)->pei;
-	return pei != NULL && state->shared->failed;
+	return state->shared != NULL && GATHER_FIELD(state, pei) != NULL &&
+		state->shared->failed;
 }
 
 /*
@@ -465,13 +454,11 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	{
 		count_launched_workers(state);
 		/* the old workers are not counted again if this launch fails */
-		*nworkers_launched(state) = 0;
+		GATHER_FIELD(state, nworkers_launched) = 0;
 	}
 	if (plan->processes > 0)
 		ReinitializeParallelWorkers(pcxt, plan->processes);
-	shared->tuples_needed = IsA(state->gather, GatherState) ?
-		((GatherState *) state->gather)->tuples_needed :
-		((GatherMergeState *) state->gather)->tuples_needed;
+	shared->tuples_needed = GATHER_FIELD(state, tuples_needed);
 	shared->pool_used = !tp_temp_buffers_may_be_set();
 
 	/* there may be many launches in a statement */

@@ -37,17 +37,11 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
-#include "access/htup_details.h"
-#include "access/table.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_depend.h"
 #include "catalog/pg_inherits.h"
-#include "catalog/pg_namespace.h"
 #include "nodes/nodeFuncs.h"
 #include "storage/ipc.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
@@ -157,15 +151,8 @@ tp_worker_refuse_query(Query *query)
 void
 tp_worker_refuse_utility(Node *statement)
 {
-	Oid			relid;
-
 	Assert(IsParallelWorker());
-	if (NLocBuffer == 0 || !IsA(statement, CopyStmt) ||
-		((CopyStmt *) statement)->relation == NULL)
-		return;
-	relid = RangeVarGetRelid(((CopyStmt *) statement)->relation, NoLock, true);
-	if (OidIsValid(relid) &&
-		get_rel_persistence(relid) == RELPERSISTENCE_TEMP)
+	if (NLocBuffer > 0 && tp_is_copy_of_temp_table(statement))
 		refuse();
 }
 
@@ -201,120 +188,35 @@ unmark(Relation rel)
 }
 
 /*
- * Mark relation relid, and keep it open.  Returns the descriptor, or NULL if
- * there is no such relation, or it has no storage, or it is marked already.
- * ReadBufferExtended() and PrefetchBuffer() of bufmgr.c and read_stream.c
- * refuse a marked relation.
- */
-static Relation
-refuse_relation(Oid relid)
-{
-	Relation	rel = RelationIdGetRelation(relid);
-
-	if (rel == NULL)
-		return NULL;
-	if (!RELKIND_HAS_STORAGE(rel->rd_rel->relkind) || !rel->rd_islocaltemp ||
-		(rel->rd_rel->relkind == RELKIND_SEQUENCE &&
-		 list_member_ptr(refused, rel)))
-	{
-		RelationClose(rel);
-		return NULL;
-	}
-	mark(rel);
-	refused = lappend(refused, rel);
-	return rel;
-}
-
-/* Mark the indexes of rel that are not in allowed. */
-static void
-refuse_indexes(Relation rel, List *allowed)
-{
-	List	   *indexes = RelationGetIndexList(rel);
-	ListCell   *lc;
-
-	foreach(lc, indexes)
-	{
-		if (!list_member_oid(allowed, lfirst_oid(lc)))
-			(void) refuse_relation(lfirst_oid(lc));
-	}
-	list_free(indexes);
-}
-
-/*
- * Mark relation relid, a table or sequence, and its indexes, TOAST table and
- * TOAST index.  If relid is one of tables, mark only those of its indexes that
- * are not in indexes.
- */
-static void
-refuse_with_family(Oid relid, List *tables, List *indexes)
-{
-	Relation	rel;
-	Oid			toastrelid;
-
-	if (list_member_oid(tables, relid))
-	{
-		rel = RelationIdGetRelation(relid);
-		if (rel != NULL)
-		{
-			refuse_indexes(rel, indexes);
-			RelationClose(rel);
-		}
-		return;
-	}
-
-	rel = refuse_relation(relid);
-	if (rel == NULL)
-		return;
-	refuse_indexes(rel, NIL);
-	toastrelid = rel->rd_rel->reltoastrelid;
-	if (OidIsValid(toastrelid))
-	{
-		rel = refuse_relation(toastrelid);
-		if (rel != NULL)
-			refuse_indexes(rel, NIL);
-	}
-}
-
-/*
  * In a worker, before its plan is initialized: mark the session's temporary
  * relations, except tables, their TOAST tables and TOAST indexes, and
  * indexes.  Both are Lists of Oid.  Opens relations without a lock, for
- * tp_release_other_relations() to close.
- *
- * pg_depend has what depends on the temporary schema.  Indexes and TOAST
- * tables depend on their tables instead.
+ * tp_release_other_relations() to close.  ReadBufferExtended() and PrefetchBuffer() of
+ * bufmgr.c and read_stream.c refuse a marked relation.
  */
 void
 tp_refuse_other_relations(List *tables, List *indexes)
 {
 	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
-	Oid			namespace;
-	Oid			toast_namespace;
-	Relation	depend;
-	ScanKeyData key[2];
-	SysScanDesc scan;
-	HeapTuple	tuple;
+	HTAB	   *relations = tp_session_temp_relations(indexes);
+	HASH_SEQ_STATUS seq;
+	TempRelation *relation;
 
 	Assert(IsParallelWorker() && refused == NIL);
-	GetTempNamespaceState(&namespace, &toast_namespace);
-	ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber,
-				F_OIDEQ, ObjectIdGetDatum(NamespaceRelationId));
-	ScanKeyInit(&key[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber,
-				F_OIDEQ, ObjectIdGetDatum(namespace));
-
-	depend = table_open(DependRelationId, AccessShareLock);
-	scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL,
-							  2, key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	hash_seq_init(&seq, relations);
+	while ((relation = hash_seq_search(&seq)) != NULL)
 	{
-		Form_pg_depend form = (Form_pg_depend) GETSTRUCT(tuple);
+		Relation	rel;
 
-		CHECK_FOR_INTERRUPTS();
-		if (form->classid == RelationRelationId && form->objsubid == 0)
-			refuse_with_family(form->objid, tables, indexes);
+		if (list_member_oid(tables, relation->table) && !relation->left_alone)
+			continue;
+		rel = RelationIdGetRelation(relation->relid);
+		if (rel == NULL)
+			continue;			/* dropped by another session */
+		mark(rel);
+		refused = lappend(refused, rel);
 	}
-	systable_endscan(scan);
-	table_close(depend, AccessShareLock);
+	hash_destroy(relations);
 	MemoryContextSwitchTo(old);
 }
 

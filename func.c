@@ -355,7 +355,7 @@ temp_parallel_pages(PG_FUNCTION_ARGS)
 	refuse_in_worker();
 	InitMaterializedSRF(fcinfo, 0);
 
-	relations = tp_session_temp_relations();
+	relations = tp_session_temp_relations(NIL);
 	for (int i = 0; i < NLocBuffer; i++)
 	{
 		BufferDesc *buf = GetLocalBufferDescriptor(i);

@@ -24,8 +24,6 @@ typedef struct TempRelation		/* in a hash table; what is not known is 0 */
 	Oid			owner;
 	Oid			table;			/* to which an index or a TOAST relation
 								 * belongs; otherwise relid */
-	Oid			toastrelid;
-	char		relkind;
 	bool		takes_hints;	/* may hints be set in its main fork? */
 	bool		left_alone;		/* when its table is flushed */
 	int			allocated;		/* buffers that hold a page of it */
@@ -41,8 +39,8 @@ extern HTAB *tp_make_relations(void);
 extern TempRelation *tp_enter_relation(HTAB *relations, RelFileLocator locator);
 extern TempRelation *tp_relation_of_buffer(HTAB *relations, int i,
 										   TempRelation *last);
-extern HTAB *tp_session_temp_relations(void);
-extern bool tp_is_heap(Oid relam, char relkind);
+extern void tp_enter_family(HTAB *relations, Oid relid, List *indexes);
+extern HTAB *tp_session_temp_relations(List *indexes);
 extern int	tp_find_buffers(HTAB *relations, bool dirty, int **buffers);
 
 typedef struct LocalBufStats

@@ -135,12 +135,8 @@ LocalBufEviction
 tp_evict_local_buffers_of_table(Oid relid)
 {
 	HTAB	   *relations = tp_make_relations();
-	List	   *family = tp_family_open(relid, tp_table_indexes(relid));
-	ListCell   *lc;
 
-	foreach(lc, family)
-		(void) tp_enter_relation(relations, RelationFileLocator((Relation) lfirst(lc)));
-	tp_family_close(family);
+	tp_enter_family(relations, relid, NIL);
 	return evict_local_buffers(relations);
 }
 
@@ -151,7 +147,7 @@ tp_evict_local_buffers_of_table(Oid relid)
 LocalBufEviction
 tp_evict_owned_local_buffers(void)
 {
-	HTAB	   *relations = tp_session_temp_relations();
+	HTAB	   *relations = tp_session_temp_relations(NIL);
 	int		   *buffers;
 	int			all = tp_find_buffers(NULL, false, &buffers);
 	LocalBufEviction result;

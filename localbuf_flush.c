@@ -63,19 +63,6 @@ typedef struct KnownXids		/* zeroed: nothing is known */
 } KnownXids;
 
 /*
- * Does rel's main fork consist of heap pages on which hints may be set?  Also
- * false if the running transaction has created the file, as then no hint can
- * be set for the rows that it has inserted.
- */
-static bool
-heap_takes_hints(Relation rel)
-{
-	return tp_is_heap(rel->rd_rel->relam, rel->rd_rel->relkind) &&
-		rel->rd_createSubid == InvalidSubTransactionId &&
-		rel->rd_firstRelfilelocatorSubid == InvalidSubTransactionId;
-}
-
-/*
  * Look up which hint a reader would set for xid now: committed, aborted, or
  * none, which is 0.
  */
@@ -305,7 +292,7 @@ discard_dropped_relations(HTAB *relations)
 int64
 tp_flush_all_local_buffers(void)
 {
-	HTAB	   *relations = tp_session_temp_relations();
+	HTAB	   *relations = tp_session_temp_relations(NIL);
 	int		   *dirty;
 	int			ndirty;
 
@@ -315,30 +302,6 @@ tp_flush_all_local_buffers(void)
 	tp_account_close_all();
 	pfree(dirty);
 	return ndirty;
-}
-
-/*
- * Enter table relid, which is locked, its TOAST table and all indexes of both in
- * relations.  Indexes of the table that are not in indexes are not to be flushed.
- */
-static void
-enter_family(HTAB *relations, Oid relid, List *indexes)
-{
-	List	   *family = tp_family_open(relid, tp_table_indexes(relid));
-	ListCell   *lc;
-
-	foreach(lc, family)
-	{
-		Relation	rel = lfirst(lc);
-		TempRelation *entry = tp_enter_relation(relations, RelationFileLocator(rel));
-
-		entry->relid = RelationGetRelid(rel);
-		entry->takes_hints = heap_takes_hints(rel);
-		entry->left_alone = rel->rd_index != NULL &&
-			rel->rd_index->indrelid == relid &&
-			!list_member_oid(indexes, RelationGetRelid(rel));
-	}
-	tp_family_close(family);
 }
 
 /*
@@ -365,7 +328,7 @@ tp_flush_tables(List *relids, List *indexes, FlushShared *shared, int limit,
 	ListCell   *lc;
 
 	foreach(lc, relids)
-		enter_family(left.relations, lfirst_oid(lc), indexes);
+		tp_enter_family(left.relations, lfirst_oid(lc), indexes);
 	for (int i = 0; i < used; i++)
 	{
 		most_pinned -= tp_local_buffer_is_pinned(i);

@@ -6,7 +6,7 @@
  * A buffer's tag names a file, not a relation.  Core's map from the one to the
  * other (RelidByRelfilenumber()) omits temporary relations, because their
  * relfilenumbers are not unique across sessions.  So this file builds its own
- * map from one scan of pg_class.
+ * map from the relations in the session's temporary schema.
  *
  * A page whose relation is not found belongs to a file that the running
  * transaction has removed (DROP, TRUNCATE, CLUSTER) and may roll back to, or
@@ -51,15 +51,16 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
-#include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_depend.h"
+#include "catalog/pg_namespace.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
+#include "utils/fmgroids.h"
 #include "utils/memutils.h"
 #include "utils/relcache.h"
-#include "utils/syscache.h"
 
 #include "localbuf.h"
 
@@ -201,106 +202,104 @@ tp_relation_of_buffer(HTAB *relations, int i, TempRelation *last)
 	return hash_search(relations, &locator, HASH_FIND, NULL);
 }
 
-/* The file of the relation, as RelationInitPhysicalAddr() of relcache.c. */
-static RelFileLocator
-locator_of(Form_pg_class form)
+/*
+ * Does rel's main fork consist of heap pages on which hints may be set?  Also
+ * false if the running transaction has created the file, as then no hint can
+ * be set for the rows that it has inserted.
+ */
+static bool
+takes_hints(Relation rel)
 {
-	RelFileLocator locator = {0};
-
-	RelFileLocatorSpc(locator) = OidIsValid(form->reltablespace) ?
-		form->reltablespace : MyDatabaseTableSpace;
-	RelFileLocatorDb(locator) = MyDatabaseId;
-	RelFileLocatorNumber(locator) = form->relfilenode;
-	return locator;
+	return rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
+		(rel->rd_rel->relkind == RELKIND_RELATION ||
+		 rel->rd_rel->relkind == RELKIND_TOASTVALUE) &&
+		rel->rd_createSubid == InvalidSubTransactionId &&
+		rel->rd_firstRelfilelocatorSubid == InvalidSubTransactionId;
 }
 
-/* Find relation relid, or return NULL. */
-static TempRelation *
-find_relation(HTAB *relations, Oid relid)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	RelFileLocator locator;
-
-	if (!HeapTupleIsValid(tuple))
-		return NULL;
-	locator = locator_of((Form_pg_class) GETSTRUCT(tuple));
-	ReleaseSysCache(tuple);
-	return hash_search(relations, &locator, HASH_FIND, NULL);
-}
-
-/* Set the tables of TOAST tables and indexes, those of TOAST tables included. */
+/* Enter relation relid of table's family, and what belongs to it: its indexes and TOAST table. */
 static void
-set_tables(HTAB *relations)
+enter_member(HTAB *relations, Oid relid, Oid table, List *indexes)
 {
-	HASH_SEQ_STATUS seq;
-	TempRelation *relation;
-	TempRelation *other;
+	Relation	rel = RelationIdGetRelation(relid);
+	TempRelation *entry;
+	List	   *members;
+	ListCell   *lc;
 
-	hash_seq_init(&seq, relations);
-	while ((relation = hash_seq_search(&seq)) != NULL)
+	if (rel == NULL)
+		return;
+	if (RELKIND_HAS_STORAGE(rel->rd_rel->relkind))
 	{
-		if (OidIsValid(relation->toastrelid) &&
-			(other = find_relation(relations, relation->toastrelid)) != NULL)
-			other->table = relation->relid;
+		entry = tp_enter_relation(relations, RelationFileLocator(rel));
+		entry->relid = relid;
+		entry->table = table;
+		entry->owner = rel->rd_rel->relowner;
+		entry->takes_hints = takes_hints(rel);
+		entry->left_alone = rel->rd_index != NULL &&
+			rel->rd_index->indrelid == table && !list_member_oid(indexes, relid);
 	}
-	hash_seq_init(&seq, relations);
-	while ((relation = hash_seq_search(&seq)) != NULL)
-	{
-		if (relation->relkind == RELKIND_INDEX &&
-			(other = find_relation(relations,
-								   IndexGetRelation(relation->relid, true))) != NULL)
-			relation->table = other->table;
-	}
+	members = RelationGetIndexList(rel);
+	if (OidIsValid(rel->rd_rel->reltoastrelid))
+		members = lappend_oid(members, rel->rd_rel->reltoastrelid);
+	RelationClose(rel);
+	foreach(lc, members)
+		enter_member(relations, lfirst_oid(lc), table, indexes);
+	list_free(members);
 }
 
 /*
- * Returns all temporary relations of this session that have storage: a hash
- * table of TempRelation by RelFileLocator, in the current memory context.  Can
- * be canceled.  See RelidByRelfilenumber() of relfilenumbermap.c (15:
- * RelidByRelfilenode() of relfilenodemap.c).
+ * Enter table or sequence relid, its TOAST table and all indexes of both in relations.
+ * Indexes of the table that are not in indexes are marked as left alone.  What another
+ * session has dropped is left out; to nothing of a table that is locked can that happen.
+ */
+void
+tp_enter_family(HTAB *relations, Oid relid, List *indexes)
+{
+	enter_member(relations, relid, relid, indexes);
+}
+
+/*
+ * Returns all temporary relations of this session that have storage, by
+ * tp_enter_family(), in the current memory context.  Takes no lock on them.  Can be
+ * canceled.
+ *
+ * pg_depend has what depends on the temporary schema.  Indexes and TOAST tables depend on
+ * their tables instead.
  */
 HTAB *
-tp_session_temp_relations(void)
+tp_session_temp_relations(List *indexes)
 {
 	HTAB	   *relations = tp_make_relations();
-	Relation	pg_class;
+	Oid			namespace;
+	Oid			toast_namespace;
+	Relation	depend;
+	ScanKeyData key[2];
 	SysScanDesc scan;
 	HeapTuple	tuple;
 
 	if (!tp_session_has_temp_tables())
 		return relations;
 
-	pg_class = table_open(RelationRelationId, AccessShareLock);
-	scan = systable_beginscan(pg_class, InvalidOid, false, NULL, 0, NULL);
+	GetTempNamespaceState(&namespace, &toast_namespace);
+	ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(NamespaceRelationId));
+	ScanKeyInit(&key[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(namespace));
+
+	depend = table_open(DependRelationId, AccessShareLock);
+	scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL,
+							  2, key);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
-		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
-		TempRelation *entry;
+		Form_pg_depend form = (Form_pg_depend) GETSTRUCT(tuple);
 
 		CHECK_FOR_INTERRUPTS();
-		if (form->relpersistence != RELPERSISTENCE_TEMP ||
-			!RELKIND_HAS_STORAGE(form->relkind) ||
-			!isTempOrTempToastNamespace(form->relnamespace))
-			continue;
-		entry = tp_enter_relation(relations, locator_of(form));
-		entry->relid = entry->table = form->oid;
-		entry->owner = form->relowner;
-		entry->toastrelid = form->reltoastrelid;
-		entry->relkind = form->relkind;
-		entry->takes_hints = tp_is_heap(form->relam, form->relkind);
+		if (form->classid == RelationRelationId && form->objsubid == 0)
+			tp_enter_family(relations, form->objid, indexes);
 	}
 	systable_endscan(scan);
-	table_close(pg_class, AccessShareLock);
-	set_tables(relations);
+	table_close(depend, AccessShareLock);
 	return relations;
-}
-
-/* Does rel's main fork consist of heap pages, as that of a table or TOAST table may? */
-bool
-tp_is_heap(Oid relam, char relkind)
-{
-	return relam == HEAP_TABLE_AM_OID &&
-		(relkind == RELKIND_RELATION || relkind == RELKIND_TOASTVALUE);
 }
 
 /*

@@ -56,6 +56,7 @@
 #include "postmaster/bgworker.h"
 #include "storage/fd.h"
 #include "utils/guc.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/resowner.h"
 
@@ -363,6 +364,27 @@ open_pool(void)
 	return true;
 }
 
+/* Does stmt, whose tables are locked, write a temporary table? */
+static bool
+writes_temp_table(PlannedStmt *stmt)
+{
+	ListCell   *lc;
+
+	if ((stmt->commandType == CMD_SELECT && !stmt->hasModifyingCTE) ||
+		!tp_session_has_temp_tables())
+		return false;
+	foreach(lc, stmt->rtable)
+	{
+		RangeTblEntry *rte = lfirst(lc);
+
+		if (rte->rtekind == RTE_RELATION &&
+			rte->rellockmode == RowExclusiveLock &&
+			get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP)
+			return true;
+	}
+	return false;
+}
+
 /*
  * Have the pool's memory shared if statement, a PlannedStmt or a utility statement, may
  * be the first to fill a temporary table.  To be called in a transaction, in the leader.
@@ -386,12 +408,10 @@ tp_share_before(Node *statement)
 		fills = table->relpersistence == RELPERSISTENCE_TEMP ||
 			(table->schemaname != NULL && strcmp(table->schemaname, "pg_temp") == 0);
 	}
-	else if (IsA(statement, CopyStmt))
-		fills = ((CopyStmt *) statement)->is_from && tp_session_has_temp_tables();
 	else if (IsA(statement, PlannedStmt))
-		fills = (((PlannedStmt *) statement)->commandType != CMD_SELECT ||
-				 ((PlannedStmt *) statement)->hasModifyingCTE) &&
-			tp_session_has_temp_tables();
+		fills = writes_temp_table((PlannedStmt *) statement);
+	else if (tp_is_copy_of_temp_table(statement))
+		fills = ((CopyStmt *) statement)->is_from;
 	if (fills && (NLocBuffer > 0 || open_pool()))
 		share_buffers();
 }

@@ -42,7 +42,7 @@ COMMENT ON FUNCTION temp_parallel_pages() IS
 
 CREATE FUNCTION pg_dirty_local_buffers()
 RETURNS integer
-LANGUAGE sql VOLATILE PARALLEL UNSAFE
+LANGUAGE sql STRICT VOLATILE PARALLEL UNSAFE
 RETURN (SELECT count(*) FROM temp_parallel_pages() WHERE isdirty);
 
 COMMENT ON FUNCTION pg_dirty_local_buffers() IS
