@@ -33,8 +33,7 @@ typedef struct TempRelation		/* in a hash table; what is not known is 0 */
 
 extern Relation tp_relation_open(Oid relid);
 extern List *tp_table_indexes(Oid relid);
-extern List *tp_family_open(Oid relid, List *indexes);
-extern void tp_family_close(List *family);
+extern List *tp_family(Oid relid, List *indexes);
 extern HTAB *tp_make_relations(void);
 extern TempRelation *tp_enter_relation(HTAB *relations, RelFileLocator locator);
 extern TempRelation *tp_relation_of_buffer(HTAB *relations, int i,
@@ -110,9 +109,10 @@ extern bool tp_is_listed(int i);
 extern int	tp_listed_buffers(void);
 
 /* localbuf_account.c */
-extern Cost tp_account_balance(Relation table, Cost price);
-extern void tp_account_add(Relation table, Cost saving, Cost price);
-extern void tp_account_cut(Relation table, Cost price);
+extern Cost tp_account_balance(const RelFileLocator *table, Cost price);
+extern void tp_account_add(const RelFileLocator *table, Cost saving,
+						   Cost price);
+extern void tp_account_cut(const RelFileLocator *table, Cost price);
 extern void tp_account_close(const RelFileLocator *locator);
 extern void tp_account_close_all(void);
 extern void tp_account_files_changed(void);

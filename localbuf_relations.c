@@ -98,57 +98,70 @@ tp_table_indexes(Oid relid)
 	return indexes;
 }
 
-/* Open rel's indexes that are in wanted, and append them to family. */
-static List *
-append_indexes(List *family, Relation rel, List *wanted)
+/*
+ * Does rel's main fork consist of heap pages on which hints may be set?  Also
+ * false if the running transaction has created the file, as then no hint can
+ * be set for the rows that it has inserted.
+ */
+static bool
+takes_hints(Relation rel)
 {
-	List	   *indexes = RelationGetIndexList(rel);
+	return rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
+		(rel->rd_rel->relkind == RELKIND_RELATION ||
+		 rel->rd_rel->relkind == RELKIND_TOASTVALUE) &&
+		rel->rd_createSubid == InvalidSubTransactionId &&
+		rel->rd_firstRelfilelocatorSubid == InvalidSubTransactionId;
+}
+
+/*
+ * Append relation relid, of table's family, its indexes and its TOAST table to family, a
+ * List of TempRelation; nothing that another session has dropped or that has no storage.
+ */
+static List *
+add_member(List *family, Oid relid, Oid table, List *indexes)
+{
+	Relation	rel = RelationIdGetRelation(relid);
+	List	   *parts;
 	ListCell   *lc;
 
-	foreach(lc, indexes)
+	if (rel == NULL)
+		return family;
+	if (RELKIND_HAS_STORAGE(rel->rd_rel->relkind))
 	{
-		if (list_member_oid(wanted, lfirst_oid(lc)))
-			family = lappend(family, tp_relation_open(lfirst_oid(lc)));
+		TempRelation *member = palloc0(sizeof(TempRelation));
+
+		member->locator = RelationFileLocator(rel);
+		member->relid = relid;
+		member->table = table;
+		member->owner = rel->rd_rel->relowner;
+		member->takes_hints = takes_hints(rel);
+		member->left_alone = rel->rd_index != NULL &&
+			rel->rd_index->indrelid == table && !list_member_oid(indexes, relid);
+		family = lappend(family, member);
 	}
-	list_free(indexes);
+	parts = RelationGetIndexList(rel);
+	if (OidIsValid(rel->rd_rel->reltoastrelid))
+		parts = lappend_oid(parts, rel->rd_rel->reltoastrelid);
+	RelationClose(rel);
+	foreach(lc, parts)
+		family = add_member(family, lfirst_oid(lc), table, indexes);
+	list_free(parts);
 	return family;
 }
 
 /*
- * Open table relid, which is locked, those of its indexes that are in indexes
- * (a List of Oid), its TOAST table and TOAST index, without taking locks.
- * Returns a List of Relation, the table first, in the current memory context;
- * to be closed by tp_family_close().
+ * Returns the family of table relid, which is locked, as a List of TempRelation in the
+ * current memory context, the table first.  Those of its indexes that are not in indexes, a
+ * List of Oid, are marked as left alone.  Takes no locks.
  */
 List *
-tp_family_open(Oid relid, List *indexes)
+tp_family(Oid relid, List *indexes)
 {
-	Relation	table = tp_relation_open(relid);
-	Oid			toastrelid = table->rd_rel->reltoastrelid;
-	List	   *family = append_indexes(list_make1(table), table, indexes);
+	List	   *family = add_member(NIL, relid, relid, indexes);
 
-	if (OidIsValid(toastrelid))
-	{
-		Relation	toast = tp_relation_open(toastrelid);
-		List	   *toast_indexes = RelationGetIndexList(toast);
-
-		family = append_indexes(lappend(family, toast), toast, toast_indexes);
-		list_free(toast_indexes);
-	}
+	if (family == NIL)
+		elog(ERROR, "could not open relation with OID %u", relid);
 	return family;
-}
-
-/*
- * Close the relations that tp_family_open() has opened, and free the List.
- */
-void
-tp_family_close(List *family)
-{
-	ListCell   *lc;
-
-	foreach(lc, family)
-		RelationClose((Relation) lfirst(lc));
-	list_free(family);
 }
 
 /* ----------
@@ -203,59 +216,22 @@ tp_relation_of_buffer(HTAB *relations, int i, TempRelation *last)
 }
 
 /*
- * Does rel's main fork consist of heap pages on which hints may be set?  Also
- * false if the running transaction has created the file, as then no hint can
- * be set for the rows that it has inserted.
- */
-static bool
-takes_hints(Relation rel)
-{
-	return rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
-		(rel->rd_rel->relkind == RELKIND_RELATION ||
-		 rel->rd_rel->relkind == RELKIND_TOASTVALUE) &&
-		rel->rd_createSubid == InvalidSubTransactionId &&
-		rel->rd_firstRelfilelocatorSubid == InvalidSubTransactionId;
-}
-
-/* Enter relation relid of table's family, and what belongs to it: its indexes and TOAST table. */
-static void
-enter_member(HTAB *relations, Oid relid, Oid table, List *indexes)
-{
-	Relation	rel = RelationIdGetRelation(relid);
-	TempRelation *entry;
-	List	   *members;
-	ListCell   *lc;
-
-	if (rel == NULL)
-		return;
-	if (RELKIND_HAS_STORAGE(rel->rd_rel->relkind))
-	{
-		entry = tp_enter_relation(relations, RelationFileLocator(rel));
-		entry->relid = relid;
-		entry->table = table;
-		entry->owner = rel->rd_rel->relowner;
-		entry->takes_hints = takes_hints(rel);
-		entry->left_alone = rel->rd_index != NULL &&
-			rel->rd_index->indrelid == table && !list_member_oid(indexes, relid);
-	}
-	members = RelationGetIndexList(rel);
-	if (OidIsValid(rel->rd_rel->reltoastrelid))
-		members = lappend_oid(members, rel->rd_rel->reltoastrelid);
-	RelationClose(rel);
-	foreach(lc, members)
-		enter_member(relations, lfirst_oid(lc), table, indexes);
-	list_free(members);
-}
-
-/*
- * Enter table or sequence relid, its TOAST table and all indexes of both in relations.
- * Indexes of the table that are not in indexes are marked as left alone.  What another
- * session has dropped is left out; to nothing of a table that is locked can that happen.
+ * Enter the family of relid, as by tp_family(), in relations; nothing if there is no such
+ * relation.
  */
 void
 tp_enter_family(HTAB *relations, Oid relid, List *indexes)
 {
-	enter_member(relations, relid, relid, indexes);
+	List	   *family = add_member(NIL, relid, relid, indexes);
+	ListCell   *lc;
+
+	foreach(lc, family)
+	{
+		TempRelation *member = lfirst(lc);
+
+		*tp_enter_relation(relations, member->locator) = *member;
+	}
+	list_free_deep(family);
 }
 
 /*

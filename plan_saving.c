@@ -553,7 +553,7 @@ credit_saving(const FlushSaving *saving, LocalBufStats *stats)
 		{
 			Relation	table = tp_relation_open(lfirst_oid(lc));
 
-			tp_account_add(table, credit[i], price[i]);
+			tp_account_add(&RelationFileLocator(table), credit[i], price[i]);
 			RelationClose(table);
 		}
 	}
