@@ -25,6 +25,7 @@ OBJS = \
 	localbuf_flush.o \
 	localbuf_relations.o \
 	localbuf_share.o \
+	localbuf_stats.o \
 	plan_expression.o \
 	plan_flush_node.o \
 	plan_gather_cost.o \

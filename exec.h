@@ -35,7 +35,6 @@ extern void tp_find_parallel_nodes(PlanState *root, List **gathers,
 								   List **flush_nodes);
 extern const FlushPlan *tp_flush_node_plan(CustomScanState *flush_node);
 extern void tp_skip_flush_nodes(List *flush_nodes, const char *reason);
-extern void tp_check_flushed(PlanState *ps, const FlushPlan *plan);
 extern void tp_look_at_workers(List *flush_nodes);
 
 /* exec_select_node.c */
@@ -51,6 +50,7 @@ extern void tp_inline_initplans(EState *estate, List *gathers);
 extern void tp_check_sent_values(QueryDesc *queryDesc);
 
 /* exec_worker.c */
+extern void tp_check_flushed(PlanState *ps, const FlushPlan *plan);
 extern void tp_worker_begin(QueryDesc *queryDesc);
 extern void tp_worker_check(QueryDesc *queryDesc);
 extern void tp_worker_run(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);

@@ -16,17 +16,19 @@
  * are that many.
  *
  * The invariant: when a worker starts, every page of each table and index that it
- * may read is in the files as the leader sees it, or listed for the worker; and no
- * worker runs a plan that scans a temporary table or index that its flush node does
- * not list.
+ * may read is in the files as the leader sees it, or listed for the worker.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include <dlfcn.h>
+
 #include "access/parallel.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "portability/instr_time.h"
+#include "postmaster/bgworker.h"
 #include "utils/lsyscache.h"
 
 #include "exec.h"
@@ -193,70 +195,6 @@ temp_flush_end(CustomScanState *css)
 }
 
 /* ----------
- * Cross-check: the plan below Gather reads only what is flushed for it
- *
- * plan_walk.c finds the temporary tables and indexes in the plan tree.  This
- * check looks at what the initialized plan has opened instead, in the leader
- * before workers are launched and in each worker before it runs the plan.  So
- * an omission in plan_walk.c causes an error, not a wrong answer.
- * ----------
- */
-
-/* The kinds of node are those of ExecInitNode() of execProcnode.c. */
-static bool
-check_flushed_walker(PlanState *ps, void *context)
-{
-	const FlushPlan *plan = context;
-	Relation	rel = NULL;
-	Relation	index = NULL;
-
-	switch (nodeTag(ps))
-	{
-		case T_IndexScanState:
-			index = ((IndexScanState *) ps)->iss_RelationDesc;
-			rel = ((ScanState *) ps)->ss_currentRelation;
-			break;
-		case T_IndexOnlyScanState:
-			index = ((IndexOnlyScanState *) ps)->ioss_RelationDesc;
-			rel = ((ScanState *) ps)->ss_currentRelation;
-			break;
-		case T_BitmapIndexScanState:
-			index = ((BitmapIndexScanState *) ps)->biss_RelationDesc;
-			break;
-		case T_SeqScanState:
-		case T_SampleScanState:
-		case T_BitmapHeapScanState:
-		case T_TidScanState:
-		case T_TidRangeScanState:
-		case T_CustomScanState:
-			rel = ((ScanState *) ps)->ss_currentRelation;
-			break;
-		default:
-			break;
-	}
-	if (rel != NULL && RelationUsesLocalBuffers(rel) &&
-		!list_member_oid(plan->relids, RelationGetRelid(rel)))
-		elog(ERROR, "temporary table \"%s\" below Gather was not planned to be flushed",
-			 RelationGetRelationName(rel));
-	if (index != NULL && RelationUsesLocalBuffers(index) &&
-		!list_member_oid(plan->indexes, RelationGetRelid(index)))
-		elog(ERROR, "index \"%s\" of a temporary table below Gather was not planned to be flushed",
-			 RelationGetRelationName(index));
-
-	return planstate_tree_walker(ps, check_flushed_walker, context);
-}
-
-/*
- * Raise an internal error if ps, or a node below it, subplans included, has a
- * temporary table or an index of one open that is not in plan's lists.
- */
-void
-tp_check_flushed(PlanState *ps, const FlushPlan *plan)
-{
-	(void) check_flushed_walker(ps, unconstify(FlushPlan *, plan));
-}
-
-/* ----------
  * Before and after the launch of workers
  * ----------
  */
@@ -373,6 +311,64 @@ tp_look_at_workers(List *flush_nodes)
 	}
 }
 
+/* Set the path of this library in worker.  Returns false if it is too long. */
+static bool
+set_library(BackgroundWorker *worker)
+{
+	Dl_info		info;
+	size_t		length = strlen(pkglib_path);
+	size_t		size = sizeof(worker->bgw_library_name);
+
+	if (dladdr(tp_map_leader_main, &info) == 0)
+		return false;
+	if (strncmp(info.dli_fname, pkglib_path, length) == 0)
+		return snprintf(worker->bgw_library_name, size, "$libdir%s",
+						info.dli_fname + length) < size;
+	return strlcpy(worker->bgw_library_name, info.dli_fname, size) < size;
+}
+
+/*
+ * Can another process of the server map this one's memory?  Security modules and
+ * limits of processes decide, so one tries, which is started for that, once in a session,
+ * and changes the page behind the pool.  Returns false, too, if no process can be
+ * started now.  Can be canceled.  Only if tp_sharing().
+ */
+static bool
+workers_can_map(void)
+{
+	static bool known = false;
+	const SharedMemory *memory = tp_shared_memory();
+	BackgroundWorker worker = {
+		.bgw_name = "temp_parallel: look at a session's local buffers",
+		.bgw_type = "temp_parallel",
+		.bgw_flags = BGWORKER_SHMEM_ACCESS,
+		.bgw_start_time = BgWorkerStart_ConsistentState,
+		.bgw_restart_time = BGW_NEVER_RESTART,
+		.bgw_function_name = "tp_map_leader_main",
+	};
+	BackgroundWorkerHandle *handle;
+
+	StaticAssertStmt(sizeof(*memory) <= sizeof(worker.bgw_extra),
+					 "SharedMemory does not fit");
+	if (known)
+		return true;
+	memcpy(worker.bgw_extra, memory, sizeof(*memory));
+	worker.bgw_notify_pid = MyProcPid;
+	if (!set_library(&worker))
+	{
+		tp_stop_sharing("the path of the library temp_parallel is too long");
+		return false;
+	}
+	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
+		return false;
+	(void) WaitForBackgroundWorkerShutdown(handle);
+	pfree(handle);
+	known = memory->address[memory->size - 1] != 0;
+	if (!known)
+		tp_stop_sharing("other processes cannot map this one's memory");
+	return known;
+}
+
 /*
  * How many pages should workers read in the leader's memory, at most?  As many as
  * are dirty, unless it is cheaper to write them, or they cannot.
@@ -386,7 +382,7 @@ pages_to_share(TempFlushState *state)
 		return 0;
 	cost = tp_flush_cost_of_tables(tp_stats_for_price(state->plan.any_user_code),
 								   state->plan.relids, state->plan.indexes);
-	return cost.share && tp_workers_can_map() ? cost.shareable : 0;
+	return cost.share && workers_can_map() ? cost.shareable : 0;
 }
 
 static Size
@@ -466,7 +462,7 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 									ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(context);
 	INSTR_TIME_SET_CURRENT(start);
-	/* the leader runs the whole statement meanwhile, and needs buffers for that */
+	/* the leader needs buffers for the whole statement meanwhile */
 	written = tp_flush_tables(plan->relids, plan->indexes,
 							  pcxt->seg != NULL ? shared : NULL, state->limit,
 							  Min(tp_most_shared_pages(plan->any_user_code),

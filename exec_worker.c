@@ -31,6 +31,7 @@
 #include <sys/mman.h>
 
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "postmaster/bgworker.h"
 #include "storage/dsm.h"
 #include "utils/guc.h"
@@ -153,7 +154,7 @@ find_shared(void)
  * Adopt the pages that the leader has listed.  The pool has been
  * allocated for them, and has not been used.  The buffer manager zeroes the new
  * buffer's memory, so that has to be another page first.  Raises an error if the
- * leader's memory cannot be mapped, which tp_workers_can_map() has not foreseen.
+ * leader's memory cannot be mapped, which workers_can_map() has not foreseen.
  */
 static void
 adopt_pages(void)
@@ -208,6 +209,65 @@ adopt_pages(void)
  * Execution
  * ----------
  */
+
+/* The kinds of node are those of ExecInitNode() of execProcnode.c. */
+static bool
+check_flushed_walker(PlanState *ps, void *context)
+{
+	const FlushPlan *plan = context;
+	Relation	rel = NULL;
+	Relation	index = NULL;
+
+	switch (nodeTag(ps))
+	{
+		case T_IndexScanState:
+			index = ((IndexScanState *) ps)->iss_RelationDesc;
+			rel = ((ScanState *) ps)->ss_currentRelation;
+			break;
+		case T_IndexOnlyScanState:
+			index = ((IndexOnlyScanState *) ps)->ioss_RelationDesc;
+			rel = ((ScanState *) ps)->ss_currentRelation;
+			break;
+		case T_BitmapIndexScanState:
+			index = ((BitmapIndexScanState *) ps)->biss_RelationDesc;
+			break;
+		case T_SeqScanState:
+		case T_SampleScanState:
+		case T_BitmapHeapScanState:
+		case T_TidScanState:
+		case T_TidRangeScanState:
+		case T_CustomScanState:
+			rel = ((ScanState *) ps)->ss_currentRelation;
+			break;
+		default:
+			break;
+	}
+	if (rel != NULL && RelationUsesLocalBuffers(rel) &&
+		!list_member_oid(plan->relids, RelationGetRelid(rel)))
+		elog(ERROR, "temporary table \"%s\" below Gather was not planned to be flushed",
+			 RelationGetRelationName(rel));
+	if (index != NULL && RelationUsesLocalBuffers(index) &&
+		!list_member_oid(plan->indexes, RelationGetRelid(index)))
+		elog(ERROR, "index \"%s\" of a temporary table below Gather was not planned to be flushed",
+			 RelationGetRelationName(index));
+
+	return planstate_tree_walker(ps, check_flushed_walker, context);
+}
+
+/*
+ * Raise an internal error if ps, or a node below it, subplans included, has a
+ * temporary table or an index of one open that is not in plan's lists.
+ *
+ * plan_walk.c has found the tables and indexes in the plan tree.  This looks at what the
+ * initialized plan has opened instead, in the leader before workers are launched and in
+ * each worker before it runs the plan.  So an omission there causes an error, not a wrong
+ * answer.
+ */
+void
+tp_check_flushed(PlanState *ps, const FlushPlan *plan)
+{
+	(void) check_flushed_walker(ps, unconstify(FlushPlan *, plan));
+}
 
 /*
  * Is queryDesc's plan the one that the leader has sent?  Statements run by

@@ -5,7 +5,7 @@
  *
  * Once a worker has local buffers, core does not keep it from reading
  * temporary relations that were not flushed for it.  The scans of the
- * worker's own plan are checked against the flush node's lists (exec_flush.c),
+ * worker's own plan are checked against the flush node's lists (exec_worker.c),
  * and no TOAST pointers are sent to it (exec_sent_values.c).  A statement that a
  * function starts in the worker gets core's error from here when it is planned or
  * started.  What remains are

@@ -40,8 +40,8 @@ extern TempRelation *tp_relation_of_buffer(HTAB *relations, int i,
 										   TempRelation *last);
 extern void tp_enter_family(HTAB *relations, Oid relid, List *indexes);
 extern HTAB *tp_session_temp_relations(List *indexes);
-extern int	tp_find_buffers(HTAB *relations, bool dirty, int **buffers);
 
+/* localbuf_stats.c */
 typedef struct LocalBufStats
 {
 	int			allocated;		/* local buffers that have been used */
@@ -50,6 +50,7 @@ typedef struct LocalBufStats
 	HTAB	   *relations;		/* of TempRelation, with counts */
 } LocalBufStats;
 
+extern int	tp_find_buffers(HTAB *relations, bool dirty, int **buffers);
 extern LocalBufStats *tp_localbuf_stats_collect(void);
 extern LocalBufStats *tp_localbuf_stats_for_price(void);
 extern bool tp_local_buffer_is_pinned(int i);
@@ -96,7 +97,7 @@ extern bool tp_sharing(void);
 extern const char *tp_sharing_failure(void);
 extern char *tp_map_leader(const SharedMemory *memory);
 extern PGDLLEXPORT void tp_map_leader_main(Datum arg);
-extern bool tp_workers_can_map(void);
+extern const SharedMemory *tp_shared_memory(void);
 extern int	tp_used_buffers(void);
 extern bool tp_buffer_was_used(int i);
 extern bool tp_buffer_is_shared(int i);

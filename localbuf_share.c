@@ -43,7 +43,6 @@
  */
 #include "postgres.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -465,7 +464,7 @@ tp_map_leader(const SharedMemory *memory)
 	return address;
 }
 
-/* The process that tp_workers_can_map() starts. */
+/* The process that workers_can_map() of exec_flush.c starts. */
 void
 tp_map_leader_main(Datum arg)
 {
@@ -479,61 +478,12 @@ tp_map_leader_main(Datum arg)
 		address[memory.size - 1] = 1;
 }
 
-/* Set the path of this library in worker.  Returns false if it is too long. */
-static bool
-set_library(BackgroundWorker *worker)
+/* The shared memory, for workers; only if tp_sharing(). */
+const SharedMemory *
+tp_shared_memory(void)
 {
-	Dl_info		info;
-	size_t		length = strlen(pkglib_path);
-	size_t		size = sizeof(worker->bgw_library_name);
-
-	if (dladdr(tp_map_leader_main, &info) == 0)
-		return false;
-	if (strncmp(info.dli_fname, pkglib_path, length) == 0)
-		return snprintf(worker->bgw_library_name, size, "$libdir%s",
-						info.dli_fname + length) < size;
-	return strlcpy(worker->bgw_library_name, info.dli_fname, size) < size;
-}
-
-/*
- * Can another process of the server map this one's memory?  Security modules and
- * limits of processes decide, so one tries, which is started for that, once in a session,
- * and changes the page behind the pool.  Returns false, too, if no process can be
- * started now.  Can be canceled.  Only if tp_sharing().
- */
-bool
-tp_workers_can_map(void)
-{
-	static bool known = false;
-	BackgroundWorker worker = {
-		.bgw_name = "temp_parallel: look at a session's local buffers",
-		.bgw_type = "temp_parallel",
-		.bgw_flags = BGWORKER_SHMEM_ACCESS,
-		.bgw_start_time = BgWorkerStart_ConsistentState,
-		.bgw_restart_time = BGW_NEVER_RESTART,
-		.bgw_function_name = "tp_map_leader_main",
-	};
-	BackgroundWorkerHandle *handle;
-
-	StaticAssertStmt(sizeof(memory) <= sizeof(worker.bgw_extra),
-					 "SharedMemory does not fit");
-	if (known)
-		return true;
-	memcpy(worker.bgw_extra, &memory, sizeof(memory));
-	worker.bgw_notify_pid = MyProcPid;
-	if (!set_library(&worker))
-	{
-		tp_stop_sharing("the path of the library temp_parallel is too long");
-		return false;
-	}
-	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
-		return false;
-	(void) WaitForBackgroundWorkerShutdown(handle);
-	pfree(handle);
-	known = memory.address[memory.size - 1] != 0;
-	if (!known)
-		tp_stop_sharing("other processes cannot map this one's memory");
-	return known;
+	Assert(memory.address != NULL);
+	return &memory;
 }
 
 /* ----------
@@ -598,6 +548,7 @@ tp_list_buffers(FlushShared *shared, int limit, int *dirty, int ndirty,
 	{
 		int			i = dirty[n];
 		BufferTag	tag = GetLocalBufferDescriptor(i)->tag;
+		SharedPage *page;
 
 		if (!tp_is_listed(i) && (limit <= 0 || !tp_buffer_is_shared(i)))
 		{
@@ -619,13 +570,11 @@ tp_list_buffers(FlushShared *shared, int limit, int *dirty, int ndirty,
 		relation = tp_relation_of_buffer(relations, i, relation);
 		relation->dirtied++;
 		relation->shareable++;
-		shared->pages[shared->npages++] = (SharedPage)
-		{
-			.relid = relation->relid,
-			.fork = BufTagGetForkNum(&tag),
-			.block = tag.blockNum,
-			.buffer = i
-		};
+		page = &shared->pages[shared->npages++];
+		page->relid = relation->relid;
+		page->fork = BufTagGetForkNum(&tag);
+		page->block = tag.blockNum;
+		page->buffer = i;
 	}
 	return left;
 }
