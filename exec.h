@@ -57,6 +57,7 @@ extern void tp_worker_run(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
 extern void tp_worker_end(void);
 
 /* exec_worker_refuse.c */
+extern void tp_worker_refuse(void);
 extern void tp_worker_refuse_statement(List *rtable);
 extern void tp_worker_refuse_query(Query *query);
 extern void tp_worker_refuse_utility(Node *statement);

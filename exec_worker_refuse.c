@@ -60,10 +60,13 @@ is_temp_storage(RangeTblEntry *rte)
 		get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP;
 }
 
-static void
-refuse(void)
+/*
+ * Raise core's error for a worker that is about to read a temporary table: message and
+ * SQLSTATE are those of InitLocalBuffers() of localbuf.c.
+ */
+void
+tp_worker_refuse(void)
 {
-	/* message and SQLSTATE of InitLocalBuffers() of localbuf.c */
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 			 errmsg("cannot access temporary tables during a parallel operation"),
@@ -86,7 +89,7 @@ tp_worker_refuse_statement(List *rtable)
 	foreach(lc, rtable)
 	{
 		if (is_temp_storage((RangeTblEntry *) lfirst(lc)))
-			refuse();
+			tp_worker_refuse();
 	}
 }
 
@@ -121,7 +124,7 @@ refuse_query_walker(Node *node, void *context)
 	{
 		if (is_temp_storage((RangeTblEntry *) node) ||
 			has_temp_children((RangeTblEntry *) node))
-			refuse();
+			tp_worker_refuse();
 		return false;
 	}
 	if (IsA(node, Query))
@@ -153,7 +156,7 @@ tp_worker_refuse_utility(Node *statement)
 {
 	Assert(IsParallelWorker());
 	if (NLocBuffer > 0 && tp_is_copy_of_temp_table(statement))
-		refuse();
+		tp_worker_refuse();
 }
 
 /* ----------

@@ -311,7 +311,8 @@ tp_flush_all_local_buffers(void)
  *
  * If shared is not NULL, pages whose memory is shared are listed in it instead: those
  * that are listed for other workers, and at most limit others, as long as no more than
- * most_pinned buffers are pinned.
+ * most_pinned buffers are pinned.  Otherwise pages that are listed for other workers stay
+ * as they are, so there must be none to read them in the files.
  *
  * Allocates in the current memory context, and frees nothing.
  */
@@ -335,9 +336,11 @@ tp_flush_tables(List *relids, List *indexes, FlushShared *shared, int limit,
 		if ((LocalBufferStateRead(GetLocalBufferDescriptor(i)) & BM_DIRTY) == 0)
 			continue;
 		relation = tp_relation_of_buffer(left.relations, i, relation);
-		if (relation != NULL && relation->left_alone)
+		if (relation == NULL)
+			continue;
+		if (relation->left_alone || (shared == NULL && tp_is_listed(i)))
 			relation->dirtied++;
-		else if (relation != NULL)
+		else
 			dirty[ndirty++] = i;
 	}
 	if (shared != NULL)
