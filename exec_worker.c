@@ -143,7 +143,8 @@ static FlushShared *
 find_shared(void)
 {
 	dsm_segment *seg = dsm_find_mapping(DatumGetUInt32(MyBgworkerEntry->bgw_main_arg));
-	shm_toc    *toc = shm_toc_attach(PARALLEL_MAGIC, dsm_segment_address(seg));
+	shm_toc    *toc = seg == NULL ? NULL :
+		shm_toc_attach(PARALLEL_MAGIC, dsm_segment_address(seg));
 
 	if (toc == NULL)
 		elog(ERROR, "could not find the leader's dynamic shared memory");
