@@ -10,24 +10,16 @@ top := $(patsubst %/,%,$(realpath $(dir $(firstword $(MAKEFILE_LIST)))))
 
 MODULE_big = temp_parallel
 OBJS = \
-	exec_check.o \
 	exec_flush.o \
 	exec_run.o \
 	exec_sent_values.o \
-	exec_share.o \
 	exec_worker.o \
-	exec_worker_pool.o \
 	exec_worker_refuse.o \
-	exec_worker_relations.o \
-	exec_worker_share.o \
 	flush_cost.o \
 	func.o \
 	localbuf_account.o \
 	localbuf_evict.o \
-	localbuf_family.o \
 	localbuf_flush.o \
-	localbuf_hints.o \
-	localbuf_read.o \
 	localbuf_relations.o \
 	localbuf_share.o \
 	localbuf_stats.o \

@@ -12,7 +12,6 @@
 #include "executor/execdesc.h"
 #include "executor/executor.h"
 #include "nodes/extensible.h"
-#include "utils/resowner.h"
 
 #include "localbuf.h"
 #include "plan.h"
@@ -25,6 +24,9 @@ extern void tp_run_parallel(PlanState *root, EState *estate,
 extern void tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
 
 /* exec_flush.c */
+/* key of FlushShared in the parallel query's table of contents */
+#define FLUSH_SHARED_KEY	UINT64CONST(0x7E3B000000000001)
+
 extern void tp_register_flush_node(void);
 extern List *tp_find_flush_nodes(PlanState *root);
 extern const FlushPlan *tp_flush_node_plan(CustomScanState *flush_node);
@@ -35,30 +37,22 @@ extern void tp_look_at_workers(List *flush_nodes);
 extern void tp_place_run_ahead_node(PlannedStmt *stmt);
 extern void tp_register_run_ahead_node(void);
 
-/* exec_check.c */
-extern void tp_check_flushed(PlanState *ps, const FlushPlan *plan);
-
 /* exec_sent_values.c */
 extern bool tp_sends_temp_toast_pointer(PlanState *gather);
 extern void tp_check_sent_values(QueryDesc *queryDesc);
 
 /* exec_worker.c */
+extern void tp_check_flushed(PlanState *ps, const FlushPlan *plan);
 extern void tp_worker_begin(QueryDesc *queryDesc);
 extern void tp_worker_check(QueryDesc *queryDesc);
-extern void tp_worker_attach(FlushShared *shared);
 extern void tp_worker_run(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
 extern void tp_worker_end(void);
 
-/* exec_worker_pool.c */
-extern void tp_worker_open_local_buffers(Relation rel, int pool, int adopted,
-										 bool pool_used);
-
 /* exec_worker_refuse.c */
+extern void tp_worker_refuse(void);
 extern void tp_worker_refuse_statement(List *rtable);
 extern void tp_worker_refuse_query(Query *query);
 extern void tp_worker_refuse_utility(Node *statement);
-
-/* exec_worker_relations.c */
 extern void tp_refuse_other_relations(List *relids, List *indexes);
 extern void tp_release_other_relations(void);
 extern void tp_refuse_again(Oid relid);

@@ -25,9 +25,13 @@
  */
 #include "postgres.h"
 
+#include <dlfcn.h>
+
 #include "access/parallel.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "portability/instr_time.h"
+#include "postmaster/bgworker.h"
 #include "utils/lsyscache.h"
 
 #include "exec.h"
@@ -59,8 +63,6 @@ static void temp_flush_initialize_dsm(CustomScanState *css,
 									  ParallelContext *pcxt, void *coordinate);
 static void temp_flush_before_launch(CustomScanState *css,
 									 ParallelContext *pcxt, void *coordinate);
-static void temp_flush_initialize_worker(CustomScanState *css, shm_toc *toc,
-										 void *coordinate);
 static void temp_flush_explain(CustomScanState *css, List *ancestors,
 							   ExplainState *es);
 
@@ -78,7 +80,6 @@ static const CustomExecMethods exec_methods = {
 	.EstimateDSMCustomScan = temp_flush_estimate_dsm,
 	.InitializeDSMCustomScan = temp_flush_initialize_dsm,
 	.ReInitializeDSMCustomScan = temp_flush_before_launch,
-	.InitializeWorkerCustomScan = temp_flush_initialize_worker,
 	.ExplainCustomScan = temp_flush_explain,
 };
 
@@ -94,23 +95,18 @@ tp_register_flush_node(void)
  * ----------
  */
 
-/*
- * The field of the node's Gather with the number of workers it last launched.
- */
-static int *
-nworkers_launched(TempFlushState *state)
-{
-	return IsA(state->gather, GatherState) ?
-		&((GatherState *) state->gather)->nworkers_launched :
-		&((GatherMergeState *) state->gather)->nworkers_launched;
-}
+/* A field that Gather and Gather Merge have in common, of the node's. */
+#define GATHER_FIELD(state, field) \
+	(*(IsA((state)->gather, GatherState) ? \
+	   &((GatherState *) (state)->gather)->field : \
+	   &((GatherMergeState *) (state)->gather)->field))
 
 /* Add the workers of the last launch to the session's counter, once. */
 static void
 count_launched_workers(TempFlushState *state)
 {
 	if (state->launched)
-		tp_session_stats.workers_launched += *nworkers_launched(state);
+		tp_session_stats.workers_launched += GATHER_FIELD(state, nworkers_launched);
 	state->launched = false;
 }
 
@@ -143,7 +139,7 @@ static bool
 leader_only_gathers(TempFlushState *state)
 {
 	return state->plan.processes > 0 && state->gather != NULL &&
-		*nworkers_launched(state) >= state->plan.processes;
+		GATHER_FIELD(state, nworkers_launched) >= state->plan.processes;
 }
 
 /*
@@ -287,14 +283,8 @@ tp_skip_flush_nodes(List *flush_nodes, const char *reason)
 static bool
 worker_has_failed(TempFlushState *state)
 {
-	struct ParallelExecutorInfo *pei;
-
-	if (state->shared == NULL)
-		return false;
-	pei = IsA(state->gather, GatherState) ?
-		((GatherState *) state->gather)->pei :
-		((GatherMergeState *) state->gather)->pei;
-	return pei != NULL && state->shared->failed;
+	return state->shared != NULL && GATHER_FIELD(state, pei) != NULL &&
+		state->shared->failed;
 }
 
 /*
@@ -317,6 +307,64 @@ tp_look_at_workers(List *flush_nodes)
 	}
 }
 
+/* Set the path of this library in worker.  Returns false if it is too long. */
+static bool
+set_library(BackgroundWorker *worker)
+{
+	Dl_info		info;
+	size_t		length = strlen(pkglib_path);
+	size_t		size = sizeof(worker->bgw_library_name);
+
+	if (dladdr(tp_map_leader_main, &info) == 0)
+		return false;
+	if (strncmp(info.dli_fname, pkglib_path, length) == 0)
+		return snprintf(worker->bgw_library_name, size, "$libdir%s",
+						info.dli_fname + length) < size;
+	return strlcpy(worker->bgw_library_name, info.dli_fname, size) < size;
+}
+
+/*
+ * Can another process of the server map this one's memory?  Security modules and
+ * limits of processes decide, so one tries, which is started for that, once in a session,
+ * and changes the page behind the pool.  Returns false, too, if no process can be
+ * started now.  Can be canceled.  Only if tp_sharing().
+ */
+static bool
+workers_can_map(void)
+{
+	static bool known = false;
+	const SharedMemory *memory = tp_shared_memory();
+	BackgroundWorker worker = {
+		.bgw_name = "temp_parallel: look at a session's local buffers",
+		.bgw_type = "temp_parallel",
+		.bgw_flags = BGWORKER_SHMEM_ACCESS,
+		.bgw_start_time = BgWorkerStart_ConsistentState,
+		.bgw_restart_time = BGW_NEVER_RESTART,
+		.bgw_function_name = "tp_map_leader_main",
+	};
+	BackgroundWorkerHandle *handle;
+
+	StaticAssertStmt(sizeof(*memory) <= sizeof(worker.bgw_extra),
+					 "SharedMemory does not fit");
+	if (known)
+		return true;
+	memcpy(worker.bgw_extra, memory, sizeof(*memory));
+	worker.bgw_notify_pid = MyProcPid;
+	if (!set_library(&worker))
+	{
+		tp_stop_sharing("the path of the library temp_parallel is too long");
+		return false;
+	}
+	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
+		return false;
+	(void) WaitForBackgroundWorkerShutdown(handle);
+	pfree(handle);
+	known = memory->address[memory->size - 1] != 0;
+	if (!known)
+		tp_stop_sharing("other processes cannot map this one's memory");
+	return known;
+}
+
 /*
  * How many pages should workers read in the leader's memory, at most?  As many as
  * are dirty, unless it is cheaper to write them, or they cannot.
@@ -330,7 +378,7 @@ pages_to_share(TempFlushState *state)
 		return 0;
 	cost = tp_flush_cost_of_tables(tp_stats_for_price(state->plan.any_user_code),
 								   state->plan.relids, state->plan.indexes);
-	return cost.share && tp_workers_can_map() ? cost.shareable : 0;
+	return cost.share && workers_can_map() ? cost.shareable : 0;
 }
 
 static Size
@@ -346,10 +394,7 @@ temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 					mul_size(state->capacity, sizeof(SharedPage)));
 }
 
-/*
- * The first launch of workers by pcxt.  Sharing depends on a table of contents
- * that workers can find.
- */
+/* The first launch of workers by pcxt. */
 static void
 temp_flush_initialize_dsm(CustomScanState *css, ParallelContext *pcxt,
 						  void *coordinate)
@@ -358,10 +403,7 @@ temp_flush_initialize_dsm(CustomScanState *css, ParallelContext *pcxt,
 
 	state->shared = coordinate;
 	memset(state->shared, 0, offsetof(FlushShared, pages));
-	if (pcxt->seg != NULL &&
-		shm_toc_attach(PARALLEL_MAGIC,
-					   dsm_segment_address(pcxt->seg)) == pcxt->toc)
-		state->shared->capacity = state->capacity;
+	state->shared->capacity = state->capacity;
 	shm_toc_insert(pcxt->toc, FLUSH_SHARED_KEY, state->shared);
 	temp_flush_before_launch(css, pcxt, coordinate);
 }
@@ -369,20 +411,21 @@ temp_flush_initialize_dsm(CustomScanState *css, ParallelContext *pcxt,
 /*
  * In the leader, before each launch of workers: list the dirty pages of the
  * node's tables, TOAST tables and listed indexes for them, or write these pages,
- * which cuts the tables' accounts; tell the workers the tuple bound, and have no
+ * which settles the tables' accounts; tell the workers the tuple bound, and have no
  * more workers launched than there may be processes.  Opens the relations without
  * a lock, and closes them.  Raises an internal error if a table is not in a
  * read-only phase or the plan reads one that is not in the node's lists, and what
- * the storage manager raises; pages not written by then stay dirty.  ExecGather() of nodeGather.c and
- * ExecGatherMerge() of nodeGatherMerge.c call it through execParallel.c.
+ * the storage manager raises; pages not written by then stay dirty.  ExecGather() of
+ * nodeGather.c and ExecGatherMerge() of nodeGatherMerge.c call it through
+ * execParallel.c.
  */
 static void
 temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 						 void *coordinate)
 {
 	TempFlushState *state = (TempFlushState *) css;
+	const FlushPlan *plan = &state->plan;
 	FlushShared *shared = coordinate;
-	List	   *relations = NIL;
 	MemoryContext context;
 	MemoryContext old;
 	instr_time	start;
@@ -392,12 +435,18 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 
 	if (state->gather == NULL)
 		elog(ERROR, "flush node does not know its Gather");
-	tp_check_flushed(&css->ss.ps, &state->plan);
+	tp_check_flushed(&css->ss.ps, plan);
+	foreach(lc, plan->relids)
+	{
+		if (!tp_table_is_readonly(lfirst_oid(lc)))
+			elog(ERROR, "temporary table \"%s\" is about to be read by workers but is not read-only",
+				 get_rel_name(lfirst_oid(lc)));
+	}
 	if (state->launched)
 	{
 		count_launched_workers(state);
 		/* the old workers are not counted again if this launch fails */
-		*nworkers_launched(state) = 0;
+		GATHER_FIELD(state, nworkers_launched) = 0;
 	}
 	state->skipped = tp_sends_temp_toast_pointer(state->gather) ?
 		"a parameter is a value in a temporary table's TOAST table" : NULL;
@@ -406,14 +455,13 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 		ReinitializeParallelWorkers(pcxt, 0);
 		return;
 	}
-	ReinitializeParallelWorkers(pcxt, state->plan.processes > 0 ?
-								Min(state->plan.processes, pcxt->nworkers) :
+	ReinitializeParallelWorkers(pcxt, plan->processes > 0 ?
+								Min(plan->processes, pcxt->nworkers) :
 								pcxt->nworkers);
-	shared->tuples_needed = IsA(state->gather, GatherState) ?
-		((GatherState *) state->gather)->tuples_needed :
-		((GatherMergeState *) state->gather)->tuples_needed;
+	shared->tuples_needed = GATHER_FIELD(state, tuples_needed);
+	shared->pool_used = !tp_temp_buffers_may_be_set();
 	state->launched = true;
-	if (state->plan.relids == NIL)
+	if (plan->relids == NIL)
 		return;
 
 	/* there may be many launches in a statement */
@@ -421,28 +469,17 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 									ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(context);
 	INSTR_TIME_SET_CURRENT(start);
-	foreach(lc, state->plan.relids)
-	{
-		if (!tp_table_is_readonly(lfirst_oid(lc)))
-			elog(ERROR, "temporary table \"%s\" is about to be read by workers but is not read-only",
-				 get_rel_name(lfirst_oid(lc)));
-		relations = list_concat(relations,
-								tp_family_open(lfirst_oid(lc),
-											   state->plan.indexes));
-	}
-	shared->pool_used = !tp_temp_buffers_may_be_set();
-	tp_share_pages(shared, relations, state->limit, &state->plan);
-	written = tp_flush_local_buffers_of(relations);
-	tp_family_close(relations);
-	tp_cut_accounts(state->plan.relids);
-	if (shared->npages > 0)
-		tp_credit_rent(state->plan.relids, state->plan.indexes);
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
-	state->pages_shared += shared->npages;
-
+	/* the leader needs buffers for the whole statement meanwhile */
+	written = tp_flush_tables(plan->relids, plan->indexes,
+							  pcxt->seg != NULL ? shared : NULL, state->limit,
+							  Min(tp_most_shared_pages(plan->any_user_code),
+								  tp_most_pins() - plan->leader_pins));
 	INSTR_TIME_SET_CURRENT(elapsed);
 	INSTR_TIME_SUBTRACT(elapsed, start);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+
+	state->pages_shared += shared->npages;
 	state->written += written;
 	state->time += INSTR_TIME_GET_MILLISEC(elapsed);
 
@@ -452,99 +489,96 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	tp_session_stats.flush_time += INSTR_TIME_GET_MILLISEC(elapsed);
 }
 
-static void
-temp_flush_initialize_worker(CustomScanState *css, shm_toc *toc,
-							 void *coordinate)
-{
-	tp_worker_attach(coordinate);
-}
-
 /* ----------
  * EXPLAIN
  * ----------
  */
+
+/* A number: in text one of those in a line, in other formats a property. */
+typedef struct ExplainNumber
+{
+	const char *in_text;
+	const char *property;
+	double		value;
+	int			digits;			/* after the decimal point */
+	const char *unit;
+} ExplainNumber;
+
+static void
+explain_numbers(const char *label, const ExplainNumber *numbers, int n,
+				ExplainState *es)
+{
+	StringInfoData line;
+
+	initStringInfo(&line);
+	for (const ExplainNumber *number = numbers; number < numbers + n; number++)
+	{
+		if (es->format != EXPLAIN_FORMAT_TEXT)
+			ExplainPropertyFloat(number->property, number->unit, number->value,
+								 number->digits, es);
+		else
+			appendStringInfo(&line, "%s%s=%.*f%s%s", line.len > 0 ? " " : "",
+							 number->in_text, number->digits, number->value,
+							 number->unit ? " " : "",
+							 number->unit ? number->unit : "");
+	}
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyText(label, line.data, es);
+}
+
+/* Add the names of relations relids, if there are any. */
+static void
+explain_names(const char *label, List *relids, ExplainState *es)
+{
+	List	   *names = NIL;
+	ListCell   *lc;
+
+	foreach(lc, relids)
+		names = lappend(names, get_rel_name(lfirst_oid(lc)));
+	if (names != NIL)
+		ExplainPropertyList(label, names, es);
+}
+
 static void
 temp_flush_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	TempFlushState *state = (TempFlushState *) css;
-	FlushCost  *planned = &state->plan.planned;
-	bool		as_text = es->format == EXPLAIN_FORMAT_TEXT;
+	const FlushCost *planned = &state->plan.planned;
+	const ExplainNumber flush[] = {
+		{"dirtied", "Planned Dirtied Buffers", planned->dirtied},
+		{"allocated", "Planned Allocated Buffers", planned->allocated},
+		{"cost", "Planned Flush Cost", planned->cost, 2}
+	};
+	const ExplainNumber share[] = {
+		{"pages", "Planned Pages Shared", planned->shareable},
+		{"cost", "Planned Share Cost", planned->charge, 2}
+	};
+	const ExplainNumber shared[] = {{"pages", "Pages Shared", state->pages_shared}};
+	const ExplainNumber flushed[] = {
+		{"written", "Flush Written Buffers", state->written},
+		{"time", "Flush Time", state->time, 3, "ms"}
+	};
 
 	if (es->verbose)
 	{
-		List	   *names = NIL;
-		ListCell   *lc;
-
-		foreach(lc, state->plan.relids)
-			names = lappend(names, get_rel_name(lfirst_oid(lc)));
-		ExplainPropertyList("Flushed Tables", names, es);
-
-		names = NIL;
-		foreach(lc, state->plan.indexes)
-			names = lappend(names, get_rel_name(lfirst_oid(lc)));
-		if (names != NIL)
-			ExplainPropertyList("Flushed Indexes", names, es);
+		explain_names("Flushed Tables", state->plan.relids, es);
+		explain_names("Flushed Indexes", state->plan.indexes, es);
 	}
-
-	if (es->costs && as_text)
-		ExplainPropertyText("Flush Planned",
-							psprintf("dirtied=%d allocated=%d cost=%.2f",
-									 planned->dirtied, planned->allocated,
-									 planned->cost), es);
-	else if (es->costs)
-	{
-		ExplainPropertyInteger("Planned Dirtied Buffers", NULL,
-							   planned->dirtied, es);
-		ExplainPropertyInteger("Planned Allocated Buffers", NULL,
-							   planned->allocated, es);
-		ExplainPropertyFloat("Planned Flush Cost", NULL, planned->cost, 2, es);
-	}
-	if (es->costs && planned->share && as_text)
-		ExplainPropertyText("Share Planned",
-							psprintf("pages=%d cost=%.2f", planned->shareable,
-									 planned->charge), es);
-	else if (es->costs && planned->share)
-	{
-		ExplainPropertyInteger("Planned Pages Shared", NULL,
-							   planned->shareable, es);
-		ExplainPropertyFloat("Planned Share Cost", NULL, planned->charge, 2, es);
-	}
-
+	if (es->costs)
+		explain_numbers("Flush Planned", flush, lengthof(flush), es);
+	if (es->costs && planned->share)
+		explain_numbers("Share Planned", share, lengthof(share), es);
 	if (state->plan.processes > 0 && (!es->analyze || leader_only_gathers(state)))
 	{
 		ExplainPropertyText("Leader", "gathers only", es);
 		ExplainPropertyInteger("Processors", NULL, state->plan.processes, es);
-		if (es->costs)
-			ExplainPropertyFloat("Repeated Cost", NULL, state->plan.repeated, 2,
-								 es);
 	}
-
-	if (!es->analyze)
-		return;
-
-	if (state->skipped != NULL)
-	{
+	if (es->analyze && state->skipped != NULL)
 		ExplainPropertyText("Flush Skipped", state->skipped, es);
-		return;
-	}
-	if (as_text && state->pages_shared > 0)
-		ExplainPropertyText("Shared",
-							psprintf("pages=" INT64_FORMAT, state->pages_shared),
-							es);
-	else if (!as_text)
-		ExplainPropertyInteger("Pages Shared", NULL, state->pages_shared, es);
-	if (as_text)
-		ExplainPropertyText("Flushed",
-							es->timing ?
-							psprintf("written=" INT64_FORMAT " time=%.3f ms",
-									 state->written, state->time) :
-							psprintf("written=" INT64_FORMAT, state->written),
-							es);
-	else
+	else if (es->analyze)
 	{
-		ExplainPropertyInteger("Flush Written Buffers", NULL,
-							   state->written, es);
-		if (es->timing)
-			ExplainPropertyFloat("Flush Time", "ms", state->time, 3, es);
+		if (state->pages_shared > 0 || es->format != EXPLAIN_FORMAT_TEXT)
+			explain_numbers("Shared", shared, 1, es);
+		explain_numbers("Flushed", flushed, es->timing ? 2 : 1, es);
 	}
 }

@@ -82,10 +82,9 @@ run_in_phase(MemoryContext context, List *flush_nodes, ParallelRun run,
 			 void *arg)
 {
 	ReadonlyPhase phase;
-	Sharing		sharing;
+	int			listed = tp_listed_buffers();
 
 	tp_readonly_begin(&phase);
-	tp_share_begin(&sharing);
 	PG_TRY();
 	{
 		MemoryContext old = MemoryContextSwitchTo(context);
@@ -97,13 +96,13 @@ run_in_phase(MemoryContext context, List *flush_nodes, ParallelRun run,
 	}
 	PG_CATCH();
 	{
-		tp_share_end(&sharing, true);
+		tp_unlist_buffers(listed, false);
 		tp_readonly_end(&phase);
 		tp_look_at_workers(flush_nodes);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	tp_share_end(&sharing, false);
+	tp_unlist_buffers(listed, true);
 	tp_readonly_end(&phase);
 	tp_look_at_workers(flush_nodes);
 	tp_readonly_close(&phase);

@@ -4,16 +4,37 @@
  *	  Execution of a plan with a flush node in a worker.
  *
  * Before the plan is initialized, the worker begins a read-only phase for the
- * flush node's tables and allocates local buffers.  Before the plan runs, it
- * checks what the plan reads and which values it was sent.  The phase ends
- * with the flush node.
+ * flush node's tables, allocates local buffers, and adopts the pages that the
+ * leader shares.  Before the plan runs, it checks what the plan reads and which
+ * values it was sent.  The phase ends with the flush node.
  *
- * The invariant: the plan of a worker that has local buffers reads only the
- * temporary tables and indexes that its flush node lists.
+ * Core keeps workers away from temporary tables with one check, in
+ * InitLocalBuffers(), when a process uses its first local buffer.  A worker
+ * with a flush node in its plan bypasses this check once.
+ *
+ * The leader lists dirty pages in dynamic shared memory instead of writing them
+ * (localbuf_share.c).  A worker makes each of them a local buffer of its own, as if it
+ * had read it, with an address in the leader's memory.  So every read of the page
+ * finds it, by whatever code.  The worker keeps these buffers pinned, as another page
+ * read into one of them would be read into the leader's memory.
+ *
+ * The invariants: a worker without a flush node in its plan has no local buffers;
+ * the plan of one that has reads only the temporary tables and indexes that its flush
+ * node lists; ParallelWorkerNumber is restored before anything is sent to the leader; a
+ * buffer with an address in the leader's memory holds the page that the leader has
+ * there, is pinned, and is never written.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
+
+#include <sys/mman.h>
+
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "postmaster/bgworker.h"
+#include "storage/dsm.h"
+#include "utils/guc.h"
 
 #include "exec.h"
 #include "readonly.h"
@@ -23,8 +44,231 @@ static FlushPlan flushed;
 static ReadonlyPhase phase;
 static bool phase_begun = false;
 
-/* filled by the leader before each launch; NULL without a flush node */
+/* filled by the leader before each launch; valid while phase_begun */
 static FlushShared *shared = NULL;
+
+/* pages of the leader's that this worker has pinned */
+static Buffer *adopted = NULL;
+static int	nadopted = 0;
+
+/* ----------
+ * The pool and the setting temp_buffers
+ *
+ * The server uses num_temp_buffers, the variable of the setting, as the size
+ * of the pool when it is allocated, and later as the number of local buffers
+ * that may be pinned.  So in a worker that variable is the size of its own
+ * pool, and the setting gets another variable, and a check hook for it.
+ * ----------
+ */
+
+/* the leader's temp_buffers, and whether it has used local buffers */
+static int	session_temp_buffers;
+static bool session_pool_used;
+
+/* As check_temp_buffers() does in the leader. */
+static bool
+check_session_temp_buffers(int *newval, void **extra, GucSource source)
+{
+	if (source != PGC_S_TEST && session_pool_used &&
+		*newval != session_temp_buffers)
+	{
+		GUC_check_errdetail("\"temp_buffers\" cannot be changed after any temporary tables have been accessed in the session.");
+		return false;
+	}
+	return true;
+}
+
+/* Give the setting its own variable, until the worker exits. */
+static void
+separate_setting_from_pool(bool pool_used)
+{
+	struct config_int *setting = find_int_setting("temp_buffers");
+
+	Assert(setting->variable == &num_temp_buffers);
+	session_temp_buffers = num_temp_buffers;
+	session_pool_used = pool_used;
+	setting->variable = &session_temp_buffers;
+	setting->check_hook = check_session_temp_buffers;
+}
+
+/*
+ * Error context callback: restore ParallelWorkerNumber before an error is sent
+ * to the leader.  InitLocalBuffers() raises FATAL if there is no memory for
+ * the pool, and FATAL bypasses PG_FINALLY().
+ */
+static void
+give_number_back(void *arg)
+{
+	ParallelWorkerNumber = *(int *) arg;
+}
+
+/*
+ * Allocate the worker's local buffers.  No page is read of rel, any temporary table.
+ * The worker gets as many as the plan needs (see pool_of_worker() of plan_flush_node.c),
+ * or LEAST_WORKER_POOL if that is more, but at most the session's temp_buffers, with
+ * which the leader runs the same plan; and as many as it is to adopt besides.  Raises
+ * FATAL if there is no memory for the pool.
+ */
+static void
+open_local_buffers(Relation rel)
+{
+	int			worker_number = ParallelWorkerNumber;
+	ErrorContextCallback context = {error_context_stack, give_number_back, &worker_number};
+
+	separate_setting_from_pool(shared->pool_used);
+	num_temp_buffers = Min(Max(flushed.pool, LEAST_WORKER_POOL),
+						   session_temp_buffers) + shared->npages;
+	error_context_stack = &context;
+	ParallelWorkerNumber = -1;	/* to pass the check */
+	(void) PrefetchBuffer(rel, MAIN_FORKNUM, 0);
+	ParallelWorkerNumber = worker_number;
+	error_context_stack = context.previous;
+
+	if (NLocBuffer == 0)
+		elog(ERROR, "could not initialize local buffers in a parallel worker");
+}
+
+/* ----------
+ * Pages in the leader's memory
+ * ----------
+ */
+
+/*
+ * What the leader has put into dynamic shared memory for the plan that it has
+ * sent, which has a flush node.  The plan is not initialized yet, so the executor has
+ * not passed it on; the segment is that in which ParallelWorkerMain() of parallel.c
+ * found its table of contents.
+ */
+static FlushShared *
+find_shared(void)
+{
+	dsm_segment *seg = dsm_find_mapping(DatumGetUInt32(MyBgworkerEntry->bgw_main_arg));
+	shm_toc    *toc = seg == NULL ? NULL :
+		shm_toc_attach(PARALLEL_MAGIC, dsm_segment_address(seg));
+
+	if (toc == NULL)
+		elog(ERROR, "could not find the leader's dynamic shared memory");
+	return shm_toc_lookup(toc, FLUSH_SHARED_KEY, false);
+}
+
+/*
+ * Adopt the pages that the leader has listed.  The pool has been
+ * allocated for them, and has not been used.  The buffer manager zeroes the new
+ * buffer's memory, so that has to be another page first.  Raises an error if the
+ * leader's memory cannot be mapped, which workers_can_map() has not foreseen.
+ */
+static void
+adopt_pages(void)
+{
+	char	   *memory;
+	char	   *scratch;
+	Relation	rel = NULL;
+
+	if (shared->npages == 0)
+		return;
+	memory = tp_map_leader(&shared->memory);
+	if (memory == MAP_FAILED)
+	{
+		shared->failed = true;	/* the leader does not share again */
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not map the leader's local buffers: %m"),
+				 errhint("Repeat the statement. The session writes pages for workers from now on.")));
+	}
+	adopted = MemoryContextAllocExtended(TopMemoryContext,
+										 shared->npages * sizeof(Buffer),
+										 MCXT_ALLOC_HUGE);
+	scratch = MemoryContextAlloc(TopMemoryContext, BLCKSZ);
+	for (int i = 0; i < shared->npages; i++)
+		LocalBufferBlockPointers[i] = scratch;
+
+	for (int i = 0; i < shared->npages; i++)
+	{
+		const SharedPage *page = &shared->pages[i];
+		Buffer		buffer;
+
+		if (rel == NULL || RelationGetRelid(rel) != page->relid)
+		{
+			if (rel != NULL)
+				RelationClose(rel);
+			rel = tp_relation_open(page->relid);
+		}
+		buffer = ReadBufferExtended(rel, page->fork, page->block,
+									RBM_ZERO_AND_LOCK, NULL);
+		if (LocalBufferBlockPointers[-buffer - 1] != scratch)
+			elog(ERROR, "block %u of relation \"%s\" is in a parallel worker's pool already",
+				 page->block, RelationGetRelationName(rel));
+		LocalBufferBlockPointers[-buffer - 1] = memory +
+			(Size) page->buffer * BLCKSZ;
+		adopted[nadopted++] = buffer;
+	}
+	RelationClose(rel);
+	allow_read_ahead(nadopted);
+}
+
+/* ----------
+ * Execution
+ * ----------
+ */
+
+/* The kinds of node are those of ExecInitNode() of execProcnode.c. */
+static bool
+check_flushed_walker(PlanState *ps, void *context)
+{
+	const FlushPlan *plan = context;
+	Relation	rel = NULL;
+	Relation	index = NULL;
+
+	switch (nodeTag(ps))
+	{
+		case T_IndexScanState:
+			index = ((IndexScanState *) ps)->iss_RelationDesc;
+			rel = ((ScanState *) ps)->ss_currentRelation;
+			break;
+		case T_IndexOnlyScanState:
+			index = ((IndexOnlyScanState *) ps)->ioss_RelationDesc;
+			rel = ((ScanState *) ps)->ss_currentRelation;
+			break;
+		case T_BitmapIndexScanState:
+			index = ((BitmapIndexScanState *) ps)->biss_RelationDesc;
+			break;
+		case T_SeqScanState:
+		case T_SampleScanState:
+		case T_BitmapHeapScanState:
+		case T_TidScanState:
+		case T_TidRangeScanState:
+		case T_CustomScanState:
+			rel = ((ScanState *) ps)->ss_currentRelation;
+			break;
+		default:
+			break;
+	}
+	if (rel != NULL && RelationUsesLocalBuffers(rel) &&
+		!list_member_oid(plan->relids, RelationGetRelid(rel)))
+		elog(ERROR, "temporary table \"%s\" below Gather was not planned to be flushed",
+			 RelationGetRelationName(rel));
+	if (index != NULL && RelationUsesLocalBuffers(index) &&
+		!list_member_oid(plan->indexes, RelationGetRelid(index)))
+		elog(ERROR, "index \"%s\" of a temporary table below Gather was not planned to be flushed",
+			 RelationGetRelationName(index));
+
+	return planstate_tree_walker(ps, check_flushed_walker, context);
+}
+
+/*
+ * Raise an internal error if ps, or a node below it, subplans included, has a
+ * temporary table or an index of one open that is not in plan's lists.
+ *
+ * plan_walk.c has found the tables and indexes in the plan tree.  This looks at what the
+ * initialized plan has opened instead, in the leader before workers are launched and in
+ * each worker before it runs the plan.  So an omission there causes an error, not a wrong
+ * answer.
+ */
+void
+tp_check_flushed(PlanState *ps, const FlushPlan *plan)
+{
+	(void) check_flushed_walker(ps, unconstify(FlushPlan *, plan));
+}
 
 /*
  * Is queryDesc's plan the one that the leader has sent?  Statements run by
@@ -84,7 +328,6 @@ tp_worker_begin(QueryDesc *queryDesc)
 {
 	PlannedStmt *stmt = queryDesc->plannedstmt;
 	CustomScan *flush;
-	FlushShared *pages;
 
 	Assert(IsParallelWorker());
 	if (!is_sent_by_leader(queryDesc))
@@ -107,11 +350,9 @@ tp_worker_begin(QueryDesc *queryDesc)
 	tp_readonly_begin(&phase);
 	phase_begun = true;
 	tp_readonly_attach_tables(&phase, flushed.relids);
-	pages = tp_worker_find_shared();
-	tp_worker_open_local_buffers(linitial(phase.relations), flushed.pool,
-								 pages != NULL ? pages->npages : 0,
-								 pages == NULL || pages->pool_used);
-	tp_worker_adopt_pages(pages);
+	shared = find_shared();
+	open_local_buffers(linitial(phase.relations));
+	adopt_pages();
 	if (flushed.user_code)
 		tp_refuse_other_relations(flushed.relids, flushed.indexes);
 }
@@ -130,16 +371,6 @@ tp_worker_check(QueryDesc *queryDesc)
 }
 
 /*
- * Initialize the flush node in a worker: from_leader is its part of dynamic
- * shared memory.
- */
-void
-tp_worker_attach(FlushShared *from_leader)
-{
-	shared = from_leader;
-}
-
-/*
  * Run the executor in a worker.  next is the ExecutorRun hook of another
  * module, or NULL for standard_ExecutorRun().  Raises what that raises, and an
  * internal error if tp_check_sent_values() does.
@@ -153,7 +384,7 @@ void
 tp_worker_run(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 {
 	Assert(IsParallelWorker());
-	if (is_sent_by_leader(queryDesc) && shared != NULL)
+	if (is_sent_by_leader(queryDesc) && phase_begun)
 	{
 		tp_check_sent_values(queryDesc);
 		ExecSetTupleBound(shared->tuples_needed, queryDesc->planstate);
@@ -180,6 +411,7 @@ tp_worker_end(void)
 	phase_begun = false;
 	tp_readonly_end(&phase);
 	tp_readonly_close(&phase);
-	tp_worker_release_pages();
+	while (nadopted > 0)
+		ReleaseBuffer(adopted[--nadopted]);
 	tp_release_other_relations();
 }

@@ -1,15 +1,37 @@
 /*-------------------------------------------------------------------------
  *
  * exec_worker_refuse.c
- *	  Refuse statements that start in a worker and read temporary tables.
+ *	  Keep a parallel worker from reading other temporary relations than its plan's.
  *
- * Once a worker has local buffers, core does not stop it from reading any
- * temporary table, flushed or not.  A statement that a function starts in the
- * worker gets core's error from here; for other ways to read a table see
- * exec_worker_relations.c.
+ * Once a worker has local buffers, core does not keep it from reading
+ * temporary relations that were not flushed for it.  The scans of the
+ * worker's own plan are checked against the flush node's lists (exec_worker.c),
+ * and no TOAST pointers are sent to it (exec_sent_values.c).  A statement that a
+ * function starts in the worker gets core's error from here when it is planned or
+ * started.  What remains are
+ * functions that open a relation's storage themselves, as several of contrib
+ * do although they are marked PARALLEL SAFE.  So in a worker whose plan may
+ * run code that is not core's, the descriptors of all other temporary
+ * relations of the session are marked as another session's:
+ * ReadBufferExtended(), PrefetchBuffer() and read streams refuse to read
+ * these.  Sizes and names remain right.  Where core leaves another session's
+ * tables out instead, the statement is refused.  Functions
+ * that show the state of a sequence return NULL for another session's, so the
+ * descriptor of a sequence gets the storage of a process that does not exist
+ * instead, and it is an error to read it.
  *
- * The invariant: in a worker that has local buffers, no statement but the one
- * that the leader has sent reads temporary tables.
+ * The descriptors are kept open, so that the relation cache rebuilds them in
+ * place when they are invalidated, and a callback marks them again.  They are
+ * opened without a lock: the leader's session owns the relations, no statement
+ * of it changes them while it has workers, and nothing is read from them.
+ *
+ * Opening a descriptor takes about 10 us, for each relation and in each
+ * worker, so it is not done if a worker runs only core's functions.
+ *
+ * The invariants: in a worker that has local buffers, no statement but the one
+ * that the leader has sent reads temporary tables; while it runs a plan with user code, each temporary
+ * relation of the session is in the flush node's lists, or is the TOAST table
+ * or TOAST index of a table in them, or is marked.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,9 +41,16 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "nodes/nodeFuncs.h"
+#include "storage/ipc.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 
 #include "exec.h"
+
+/* ----------
+ * Statements
+ * ----------
+ */
 
 static bool
 is_temp_storage(RangeTblEntry *rte)
@@ -31,10 +60,13 @@ is_temp_storage(RangeTblEntry *rte)
 		get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP;
 }
 
-static void
-refuse(void)
+/*
+ * Raise core's error for a worker that is about to read a temporary table: message and
+ * SQLSTATE are those of InitLocalBuffers() of localbuf.c.
+ */
+void
+tp_worker_refuse(void)
 {
-	/* message and SQLSTATE of InitLocalBuffers() of localbuf.c */
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 			 errmsg("cannot access temporary tables during a parallel operation"),
@@ -57,7 +89,7 @@ tp_worker_refuse_statement(List *rtable)
 	foreach(lc, rtable)
 	{
 		if (is_temp_storage((RangeTblEntry *) lfirst(lc)))
-			refuse();
+			tp_worker_refuse();
 	}
 }
 
@@ -65,7 +97,7 @@ tp_worker_refuse_statement(List *rtable)
  * Does the scan of rte, a permanent table, include temporary tables of this
  * session that inherit from it?  They are not in the range table before
  * expand_inherited_rtentry() of inherit.c, which leaves them out if
- * exec_worker_relations.c has marked them.
+ * they have been marked, see below.
  */
 static bool
 has_temp_children(RangeTblEntry *rte)
@@ -92,7 +124,7 @@ refuse_query_walker(Node *node, void *context)
 	{
 		if (is_temp_storage((RangeTblEntry *) node) ||
 			has_temp_children((RangeTblEntry *) node))
-			refuse();
+			tp_worker_refuse();
 		return false;
 	}
 	if (IsA(node, Query))
@@ -122,14 +154,113 @@ tp_worker_refuse_query(Query *query)
 void
 tp_worker_refuse_utility(Node *statement)
 {
-	Oid			relid;
-
 	Assert(IsParallelWorker());
-	if (NLocBuffer == 0 || !IsA(statement, CopyStmt) ||
-		((CopyStmt *) statement)->relation == NULL)
-		return;
-	relid = RangeVarGetRelid(((CopyStmt *) statement)->relation, NoLock, true);
-	if (OidIsValid(relid) &&
-		get_rel_persistence(relid) == RELPERSISTENCE_TEMP)
-		refuse();
+	if (NLocBuffer > 0 && tp_is_copy_of_temp_table(statement))
+		tp_worker_refuse();
+}
+
+/* ----------
+ * Relations
+ * ----------
+ */
+
+/*
+ * open and marked; the List is in the worker's transaction context
+ */
+static List *refused = NIL;
+
+static void
+mark(Relation rel)
+{
+	if (rel->rd_rel->relkind == RELKIND_SEQUENCE)
+	{
+		RelationCloseSmgr(rel);
+		relation_set_smgr(rel, smgropen(RelationFileLocator(rel), NO_PROCESS));
+	}
+	else
+		rel->rd_islocaltemp = false;
+}
+
+static void
+unmark(Relation rel)
+{
+	if (rel->rd_rel->relkind == RELKIND_SEQUENCE)
+		RelationCloseSmgr(rel);
+	else
+		rel->rd_islocaltemp = true;
+}
+
+/*
+ * In a worker, before its plan is initialized: mark the session's temporary
+ * relations, except tables, their TOAST tables and TOAST indexes, and
+ * indexes.  Both are Lists of Oid.  Opens relations without a lock, for
+ * tp_release_other_relations() to close.  ReadBufferExtended() and PrefetchBuffer() of
+ * bufmgr.c and read_stream.c refuse a marked relation.
+ */
+void
+tp_refuse_other_relations(List *tables, List *indexes)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
+	HTAB	   *relations = tp_session_temp_relations(indexes);
+	HASH_SEQ_STATUS seq;
+	TempRelation *relation;
+
+	Assert(IsParallelWorker() && refused == NIL);
+	hash_seq_init(&seq, relations);
+	while ((relation = hash_seq_search(&seq)) != NULL)
+	{
+		Relation	rel;
+
+		if (list_member_oid(tables, relation->table) && !relation->left_alone)
+			continue;
+		rel = RelationIdGetRelation(relation->relid);
+		if (rel == NULL)
+			continue;			/* dropped by another session */
+		mark(rel);
+		refused = lappend(refused, rel);
+	}
+	hash_destroy(relations);
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Undo tp_refuse_other_relations(), when the worker's plan has ended.  Not
+ * called after an error, which ends the process.
+ */
+void
+tp_release_other_relations(void)
+{
+	ListCell   *lc;
+
+	foreach(lc, refused)
+	{
+		Relation	rel = lfirst(lc);
+
+		unmark(rel);
+		RelationClose(rel);
+	}
+	list_free(refused);
+	refused = NIL;
+}
+
+/*
+ * Relation cache callback: the descriptor of relid, or any descriptor if relid
+ * is InvalidOid, may have been rebuilt.  Mark it again if it was marked.
+ */
+void
+tp_refuse_again(Oid relid)
+{
+	ListCell   *lc;
+
+	/* the descriptors were released after an error, which ends the process */
+	if (proc_exit_inprogress)
+		refused = NIL;
+
+	foreach(lc, refused)
+	{
+		Relation	rel = lfirst(lc);
+
+		if (relid == InvalidOid || RelationGetRelid(rel) == relid)
+			mark(rel);
+	}
 }

@@ -38,36 +38,37 @@
 #define SHARE_PAGE_COST		0.07
 
 /*
- * Returns the factor by which a page of rel is more expensive than one in a
- * tablespace without a seq_page_cost of its own; 1 if seq_page_cost is 0.
+ * Returns the factor by which a page in tablespace is more expensive than one in a
+ * tablespace without a seq_page_cost of its own; 1 for the database's, and if
+ * seq_page_cost is 0.
  */
 static double
-tablespace_factor(Relation rel)
+tablespace_factor(Oid tablespace)
 {
 	double		spc_seq_page_cost;
 
-	if (!OidIsValid(rel->rd_rel->reltablespace) || seq_page_cost <= 0)
+	if (tablespace == MyDatabaseTableSpace || seq_page_cost <= 0)
 		return 1.0;
-	get_tablespace_page_costs(rel->rd_rel->reltablespace, NULL,
-							  &spc_seq_page_cost);
+	get_tablespace_page_costs(tablespace, NULL, &spc_seq_page_cost);
 	return spc_seq_page_cost / seq_page_cost;
 }
 
-/* Add the writes of relations, a List of Relation, to *cost. */
+/* Add the writes of family, by tp_family(), to *cost, but for indexes that are left alone. */
 static void
-add_writes(FlushCost *cost, LocalBufStats *stats, List *relations)
+add_writes(FlushCost *cost, LocalBufStats *stats, List *family)
 {
 	ListCell   *lc;
 
-	foreach(lc, relations)
+	foreach(lc, family)
 	{
-		Relation	rel = (Relation) lfirst(lc);
-		LocalBufCount *count = tp_localbuf_stats_relation(stats, rel);
+		TempRelation *rel = lfirst(lc);
+		TempRelation *count = hash_search(stats->relations, &rel->locator,
+										  HASH_FIND, NULL);
 		Cost		page_cost;
 
-		if (count == NULL)
+		if (count == NULL || rel->left_alone)
 			continue;
-		page_cost = tp_write_temp_page_cost * tablespace_factor(rel);
+		page_cost = tp_write_temp_page_cost * tablespace_factor(RelFileLocatorSpc(rel->locator));
 		cost->dirtied += count->dirtied;
 		cost->cost += page_cost * count->dirtied;
 		cost->shareable += count->shareable;
@@ -95,12 +96,13 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 
 	foreach(lc, relids)
 	{
-		List	   *family = tp_family_open(lfirst_oid(lc), indexes);
+		List	   *family = tp_family(lfirst_oid(lc), indexes);
+		TempRelation *table = linitial(family);
 		Cost		before = result.cost;
 
 		add_writes(&result, stats, family);
-		saved += tp_account_balance(linitial(family), result.cost - before);
-		tp_family_close(family);
+		saved += tp_account_balance(&table->locator, result.cost - before);
+		list_free_deep(family);
 	}
 	unshared = result.shareable - stats->most_shared;
 	if (unshared > 0)
@@ -122,48 +124,28 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 }
 
 /*
- * Add to the accounts of tables relids what it costs that workers read their
- * dirty pages, and those of their indexes that are in indexes, in the leader's
- * memory: the rent.  So once it has paid for the flush, the pages are written.
+ * Settle the accounts of tables relids when a flush of their families has left this:
+ * the counts of pages that are still dirty, and, as shareable, of those that workers read
+ * in the leader's memory instead.  Reduces each account to the cost of the writes that
+ * are left, and adds what the workers' reading costs, the rent.  So once that has paid for
+ * the flush, the pages are written.  The tables are locked.
  */
 void
-tp_credit_rent(List *relids, List *indexes)
+tp_settle_accounts(List *relids, LocalBufStats *left)
 {
-	LocalBufStats *stats = tp_localbuf_stats_for_price();
 	ListCell   *lc;
 
 	foreach(lc, relids)
 	{
-		List	   *family = tp_family_open(lfirst_oid(lc), indexes);
+		List	   *family = tp_family(lfirst_oid(lc),
+									   tp_table_indexes(lfirst_oid(lc)));
+		TempRelation *table = linitial(family);
 		FlushCost	flush = {0};
 
-		add_writes(&flush, stats, family);
-		tp_account_add(linitial(family), SHARE_PAGE_COST * flush.shareable,
-					   flush.cost);
-		tp_family_close(family);
-	}
-}
-
-/*
- * Reduce the accounts of tables relids to the cost of the writes that a flush
- * of each family would still need.  To be called when their pages have been
- * written.  The tables are locked.  Walks over the pool, and leaves the counts
- * in the current memory context.
- */
-void
-tp_cut_accounts(List *relids)
-{
-	LocalBufStats *stats = tp_localbuf_stats_collect();
-	ListCell   *lc;
-
-	foreach(lc, relids)
-	{
-		List	   *family = tp_family_open(lfirst_oid(lc),
-											tp_table_indexes(lfirst_oid(lc)));
-		FlushCost	left = {0};
-
-		add_writes(&left, stats, family);
-		tp_account_cut(linitial(family), left.cost);
-		tp_family_close(family);
+		add_writes(&flush, left, family);
+		tp_account_cut(&table->locator, flush.cost);
+		if (flush.shareable > 0)
+			tp_account_add(&table->locator, SHARE_PAGE_COST * flush.shareable,
+						   flush.cost);
 	}
 }

@@ -36,11 +36,9 @@
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
-#include "localbuf.h"
-#include "plan.h"
+#include "exec.h"
 
 PG_FUNCTION_INFO_V1(pg_allocated_local_buffers);
-PG_FUNCTION_INFO_V1(pg_dirty_local_buffers);
 PG_FUNCTION_INFO_V1(pg_flush_local_buffers);
 PG_FUNCTION_INFO_V1(pg_flush_local_buffers_relation);
 PG_FUNCTION_INFO_V1(pg_read_temp_relation);
@@ -50,12 +48,6 @@ PG_FUNCTION_INFO_V1(temp_parallel_pages);
 PG_FUNCTION_INFO_V1(temp_parallel_flush_cost);
 PG_FUNCTION_INFO_V1(temp_parallel_stats);
 
-typedef enum TempTableAccess
-{
-	MAY_READ_TABLE,				/* SELECT */
-	MUST_OWN_TABLE
-} TempTableAccess;
-
 /* ----------
  * Checks
  * ----------
@@ -63,17 +55,13 @@ typedef enum TempTableAccess
 
 /*
  * Raise an error in a parallel worker: for functions that look at the
- * session's pool, as a worker has another one.  Message and SQLSTATE are those
- * of InitLocalBuffers() of localbuf.c.
+ * session's pool, as a worker has another one.
  */
 static void
 refuse_in_worker(void)
 {
 	if (IsParallelWorker())
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
-				 errmsg("cannot access temporary tables during a parallel operation"),
-				 errhint("Mark the function that does so PARALLEL RESTRICTED or PARALLEL UNSAFE.")));
+		tp_worker_refuse();
 }
 
 /*
@@ -94,40 +82,14 @@ refuse_while_workers_read(const char *function)
 				 errhint("Mark the function that does so PARALLEL UNSAFE.")));
 }
 
-/* Raise an error unless the caller has the given access to rel. */
-static void
-check_access(Relation rel, TempTableAccess access)
-{
-	Oid			relid = RelationGetRelid(rel);
-
-	if (access == MUST_OWN_TABLE)
-	{
-		if (!role_owns_relation(relid, GetUserId()))
-			ereport(ERROR,
-					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-					 errmsg("must be owner of table %s",
-							RelationGetRelationName(rel)),
-					 errhint("Only the owner of a temporary table may evict its pages or mark them dirty.")));
-	}
-	else
-	{
-		if (pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
-			ereport(ERROR,
-					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-					 errmsg("permission denied for table %s",
-							RelationGetRelationName(rel)),
-					 errhint("This needs the SELECT privilege on the table.")));
-	}
-}
-
 /*
  * Returns the OID of the table that the first argument names, if it is a temporary
- * table of this session to which the caller has the given access.  Otherwise
+ * table of this session that the caller owns, if must_own is set, or may read.  Otherwise
  * an error, see the head of this file.  Takes AccessShareLock on the table,
  * and keeps it until the end of the transaction.
  */
 static Oid
-temp_table_argument(FunctionCallInfo fcinfo, TempTableAccess access)
+temp_table_argument(FunctionCallInfo fcinfo, bool must_own)
 {
 	Oid			relid;
 	Relation	rel;
@@ -168,7 +130,19 @@ temp_table_argument(FunctionCallInfo fcinfo, TempTableAccess access)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot access temporary tables of other sessions"),
 				 errhint("Each session has local buffers of its own.")));
-	check_access(rel, access);
+	if (must_own && !role_owns_relation(relid, GetUserId()))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be owner of table %s",
+						RelationGetRelationName(rel)),
+				 errhint("Only the owner of a temporary table may evict its pages or mark them dirty.")));
+	if (!must_own &&
+		pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for table %s",
+						RelationGetRelationName(rel)),
+				 errhint("This needs the SELECT privilege on the table.")));
 	relation_close(rel, NoLock);
 	return relid;
 }
@@ -199,19 +173,7 @@ Datum
 pg_allocated_local_buffers(PG_FUNCTION_ARGS)
 {
 	refuse_in_worker();
-	PG_RETURN_INT32(tp_localbuf_stats_collect()->allocated);
-}
-
-/*
- * pg_dirty_local_buffers() returns integer
- *
- * The number of local buffers that are dirty.
- */
-Datum
-pg_dirty_local_buffers(PG_FUNCTION_ARGS)
-{
-	refuse_in_worker();
-	PG_RETURN_INT32(tp_localbuf_stats_collect()->dirtied);
+	PG_RETURN_INT32(tp_used_buffers());
 }
 
 /*
@@ -237,16 +199,11 @@ Datum
 pg_flush_local_buffers_relation(PG_FUNCTION_ARGS)
 {
 	Oid			relid;
-	List	   *family;
-	int64		written;
 
 	refuse_while_workers_read("pg_flush_local_buffers()");
-	relid = temp_table_argument(fcinfo, MAY_READ_TABLE);
-	family = tp_family_open(relid, tp_table_indexes(relid));
-	written = tp_flush_local_buffers_of(family);
-	tp_family_close(family);
-	tp_cut_accounts(list_make1_oid(relid));
-	PG_RETURN_INT64(written);
+	relid = temp_table_argument(fcinfo, false);
+	PG_RETURN_INT64(tp_flush_tables(list_make1_oid(relid),
+									tp_table_indexes(relid), NULL, 0, 0));
 }
 
 /*
@@ -264,7 +221,7 @@ pg_read_temp_relation(PG_FUNCTION_ARGS)
 	BlockNumber nblocks;
 
 	refuse_while_workers_read("pg_read_temp_relation()");
-	relid = temp_table_argument(fcinfo, MAY_READ_TABLE);
+	relid = temp_table_argument(fcinfo, false);
 	if (PG_ARGISNULL(1))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
@@ -291,7 +248,7 @@ pg_temp_buffers_dirty(PG_FUNCTION_ARGS)
 	int64		marked;
 
 	refuse_while_workers_read("pg_temp_buffers_dirty()");
-	relid = temp_table_argument(fcinfo, MUST_OWN_TABLE);
+	relid = temp_table_argument(fcinfo, true);
 
 	rel = relation_open(relid, AccessShareLock);
 	marked = tp_dirty_local_buffers_of(rel);
@@ -318,7 +275,7 @@ pg_evict_local_buffers(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(0))
 		result = tp_evict_owned_local_buffers();
 	else
-		result = tp_evict_local_buffers_of_table(temp_table_argument(fcinfo, MUST_OWN_TABLE));
+		result = tp_evict_local_buffers_of_table(temp_table_argument(fcinfo, true));
 
 	values[0] = Int32GetDatum(result.evicted);
 	values[1] = Int32GetDatum(result.flushed);
@@ -366,14 +323,14 @@ temp_parallel_pages(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	HTAB	   *relations;
-	RelFileLocator last = {0};
 	TempRelation *relation = NULL;
-	bool		visible = false;
+	TempRelation *last = NULL;
+	bool		visible = may_see_pages_of(NULL);
 
 	refuse_in_worker();
 	InitMaterializedSRF(fcinfo, 0);
 
-	relations = tp_session_temp_relations();
+	relations = tp_session_temp_relations(NIL);
 	for (int i = 0; i < NLocBuffer; i++)
 	{
 		BufferDesc *buf = GetLocalBufferDescriptor(i);
@@ -390,13 +347,10 @@ temp_parallel_pages(PG_FUNCTION_ARGS)
 		{
 			RelFileLocator locator = BufTagGetRelFileLocator(&buf->tag);
 
-			/* neighbors mostly hold pages of the same relation */
-			if (memcmp(&locator, &last, sizeof(RelFileLocator)) != 0)
-			{
-				last = locator;
-				relation = hash_search(relations, &locator, HASH_FIND, NULL);
+			relation = tp_relation_of_buffer(relations, i, last);
+			if (relation != last)
 				visible = may_see_pages_of(relation);
-			}
+			last = relation;
 			values[1] = ObjectIdGetDatum(RelFileLocatorNumber(locator));
 			values[2] = ObjectIdGetDatum(RelFileLocatorSpc(locator));
 			values[3] = ObjectIdGetDatum(RelFileLocatorDb(locator));
@@ -436,7 +390,7 @@ temp_parallel_flush_cost(PG_FUNCTION_ARGS)
 	bool		nulls[3] = {0};
 
 	refuse_in_worker();
-	relid = temp_table_argument(fcinfo, MAY_READ_TABLE);
+	relid = temp_table_argument(fcinfo, false);
 
 	flush = tp_flush_cost_of_tables(tp_localbuf_stats_collect(),
 									list_make1_oid(relid),

@@ -9,62 +9,111 @@
 #ifndef LOCALBUF_H
 #define LOCALBUF_H
 
+#include <sys/types.h>
+
 #include "nodes/pg_list.h"
 #include "utils/hsearch.h"
 
-#include "share.h"
-
-/* localbuf_family.c */
-extern Relation tp_relation_open(Oid relid);
-extern List *tp_table_indexes(Oid relid);
-extern List *tp_family_open(Oid relid, List *indexes);
-extern void tp_family_close(List *family);
+#include "temp_parallel.h"
 
 /* localbuf_relations.c */
-typedef struct TempRelation
+typedef struct TempRelation		/* in a hash table; what is not known is 0 */
 {
 	RelFileLocator locator;		/* hash key */
 	Oid			relid;
 	Oid			owner;
 	Oid			table;			/* to which an index or a TOAST relation
 								 * belongs; otherwise relid */
-	Oid			toastrelid;
-	char		relkind;
-	Oid			relam;
-} TempRelation;
-
-extern HTAB *tp_session_temp_relations(void);
-extern bool tp_is_heap(Oid relam, char relkind);
-extern int	tp_heaps_among(HTAB *relations, RelFileLocator **heaps);
-extern int	tp_compare_locators(const void *a, const void *b);
-
-/* localbuf_stats.c */
-typedef struct LocalBufCount
-{
-	RelFileLocator locator;		/* hash key */
+	bool		takes_hints;	/* may hints be set in its main fork? */
+	bool		left_alone;		/* when its table is flushed */
 	int			allocated;		/* buffers that hold a page of it */
 	int			dirtied;		/* those of them that are dirty */
 	int			shareable;		/* and in memory that workers can map */
-} LocalBufCount;
+} TempRelation;
 
+extern Relation tp_relation_open(Oid relid);
+extern List *tp_table_indexes(Oid relid);
+extern List *tp_family(Oid relid, List *indexes);
+extern HTAB *tp_make_relations(void);
+extern TempRelation *tp_enter_relation(HTAB *relations, RelFileLocator locator);
+extern TempRelation *tp_relation_of_buffer(HTAB *relations, int i,
+										   TempRelation *last);
+extern void tp_enter_family(HTAB *relations, Oid relid, List *indexes);
+extern HTAB *tp_session_temp_relations(List *indexes);
+
+/* localbuf_stats.c */
 typedef struct LocalBufStats
 {
 	int			allocated;		/* local buffers that have been used */
 	int			dirtied;		/* local buffers that are dirty */
 	int			most_shared;	/* pages that may be shared at once */
-	HTAB	   *relations;		/* of LocalBufCount */
+	HTAB	   *relations;		/* of TempRelation, with counts */
 } LocalBufStats;
 
+extern int	tp_find_buffers(HTAB *relations, bool dirty, int **buffers);
 extern LocalBufStats *tp_localbuf_stats_collect(void);
 extern LocalBufStats *tp_localbuf_stats_for_price(void);
-extern LocalBufCount *tp_localbuf_stats_relation(LocalBufStats *stats,
-												 Relation rel);
 extern bool tp_local_buffer_is_pinned(int i);
 
+/* localbuf_share.c */
+/*
+ * A buffer is shared if its memory is in the file that workers can map, and listed
+ * while workers that run have been told to read its page there.
+ */
+typedef struct SharedMemory
+{
+	pid_t		leader;			/* process that has the file open */
+	int			fd;				/* by this descriptor */
+	ino_t		inode;			/* of the file */
+	Size		size;			/* of the pool and the page behind it */
+	char	   *address;		/* in the leader; NULL: there is no such
+								 * memory */
+} SharedMemory;
+
+typedef struct SharedPage		/* a dirty page of the leader's */
+{
+	Oid			relid;
+	ForkNumber	fork;
+	BlockNumber block;
+	int			buffer;			/* its number in the leader's pool */
+} SharedPage;
+
+typedef struct FlushShared		/* in dynamic shared memory; filled by the
+								 * leader before each launch */
+{
+	int64		tuples_needed;	/* of the Gather, see ExecSetTupleBound() */
+	SharedMemory memory;		/* where the pages are; only if there are any */
+	bool		failed;			/* set by a worker that could not map it */
+	bool		pool_used;		/* may temp_buffers no longer be set? */
+	int			capacity;		/* of pages */
+	int			npages;
+	SharedPage	pages[FLEXIBLE_ARRAY_MEMBER];
+} FlushShared;
+
+extern void tp_share_before(Node *statement);
+extern bool tp_temp_buffers_may_be_set(void);
+extern void tp_stop_sharing(const char *reason);
+extern bool tp_sharing(void);
+extern const char *tp_sharing_failure(void);
+extern char *tp_map_leader(const SharedMemory *memory);
+extern PGDLLEXPORT void tp_map_leader_main(Datum arg);
+extern const SharedMemory *tp_shared_memory(void);
+extern int	tp_used_buffers(void);
+extern bool tp_buffer_was_used(int i);
+extern bool tp_buffer_is_shared(int i);
+extern int	tp_most_pins(void);
+extern int	tp_most_shared_pages(bool user_code);
+extern int	tp_list_buffers(FlushShared *shared, int limit, int *dirty,
+							int ndirty, HTAB *relations);
+extern void tp_unlist_buffers(int first, bool unpin);
+extern bool tp_is_listed(int i);
+extern int	tp_listed_buffers(void);
+
 /* localbuf_account.c */
-extern Cost tp_account_balance(Relation table, Cost price);
-extern void tp_account_add(Relation table, Cost saving, Cost price);
-extern void tp_account_cut(Relation table, Cost price);
+extern Cost tp_account_balance(const RelFileLocator *table, Cost price);
+extern void tp_account_add(const RelFileLocator *table, Cost saving,
+						   Cost price);
+extern void tp_account_cut(const RelFileLocator *table, Cost price);
 extern void tp_account_close(const RelFileLocator *locator);
 extern void tp_account_close_all(void);
 extern void tp_account_files_changed(void);
@@ -89,34 +138,13 @@ typedef struct FlushCost
 
 extern FlushCost tp_flush_cost_of_tables(LocalBufStats *stats, List *relids,
 										 List *indexes);
-extern void tp_credit_rent(List *relids, List *indexes);
-extern void tp_cut_accounts(List *relids);
-
-/* localbuf_hints.c */
-typedef struct KnownXid
-{
-	TransactionId xid;
-	uint16		hint;			/* to set in t_infomask, or 0 */
-} KnownXid;
-
-typedef struct KnownXids		/* zeroed: nothing is known */
-{
-	KnownXid	xmin;
-	KnownXid	xmax;
-} KnownXids;
-
-extern bool tp_heap_takes_hints(Relation rel);
-extern void tp_heap_set_hints(Page page, KnownXids *known);
+extern void tp_settle_accounts(List *relids, LocalBufStats *left);
 
 /* localbuf_flush.c */
+extern void tp_write_buffers(int *dirty, int ndirty, HTAB *relations);
 extern int64 tp_flush_all_local_buffers(void);
-extern int64 tp_flush_local_buffers_of(List *relations);
-extern int64 tp_flush_without_hints(const RelFileLocator *locators,
-									int nlocators);
-
-/* localbuf_read.c */
-extern BlockNumber tp_read_into_local_buffers(Relation rel, bool randomize);
-extern int64 tp_dirty_local_buffers_of(Relation rel);
+extern int64 tp_flush_tables(List *relids, List *indexes, FlushShared *shared,
+							 int limit, int most_pinned);
 
 /* localbuf_evict.c */
 typedef struct LocalBufEviction
@@ -128,5 +156,7 @@ typedef struct LocalBufEviction
 
 extern LocalBufEviction tp_evict_local_buffers_of_table(Oid relid);
 extern LocalBufEviction tp_evict_owned_local_buffers(void);
+extern BlockNumber tp_read_into_local_buffers(Relation rel, bool randomize);
+extern int64 tp_dirty_local_buffers_of(Relation rel);
 
 #endif							/* LOCALBUF_H */

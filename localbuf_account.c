@@ -71,14 +71,13 @@ make_accounts(void)
  * than price; 0 if it has no account.
  */
 Cost
-tp_account_balance(Relation table, Cost price)
+tp_account_balance(const RelFileLocator *table, Cost price)
 {
 	Account    *account;
 
 	if (accounts == NULL)
 		return 0;
-	account = hash_search(accounts, &RelationFileLocator(table), HASH_FIND,
-						  NULL);
+	account = hash_search(accounts, table, HASH_FIND, NULL);
 	return account == NULL ? 0 : Min(account->saved, price);
 }
 
@@ -88,14 +87,13 @@ tp_account_balance(Relation table, Cost price)
  * have been written.
  */
 void
-tp_account_cut(Relation table, Cost price)
+tp_account_cut(const RelFileLocator *table, Cost price)
 {
 	Account    *account;
 
 	if (accounts == NULL)
 		return;
-	account = hash_search(accounts, &RelationFileLocator(table), HASH_FIND,
-						  NULL);
+	account = hash_search(accounts, table, HASH_FIND, NULL);
 	if (account != NULL && price <= 0)
 		(void) hash_search(accounts, &account->locator, HASH_REMOVE, NULL);
 	else if (account != NULL)
@@ -108,15 +106,14 @@ tp_account_cut(Relation table, Cost price)
  * TopMemoryContext, if table has none.
  */
 void
-tp_account_add(Relation table, Cost saving, Cost price)
+tp_account_add(const RelFileLocator *table, Cost saving, Cost price)
 {
 	Account    *account;
 	bool		found;
 
 	if (accounts == NULL)
 		make_accounts();
-	account = hash_search(accounts, &RelationFileLocator(table), HASH_ENTER,
-						  &found);
+	account = hash_search(accounts, table, HASH_ENTER, &found);
 	if (!found)
 		account->saved = 0;
 	account->saved = Max(account->saved, Min(account->saved + saving, price));

@@ -1,7 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * localbuf_evict.c
- *	  Evict the pages of temporary tables from the pool.
+ *	  Bring the pool into a known state: evict the pages of temporary tables
+ *	  from it, read them into it, or mark them as dirty.
+ *
+ * This allows for measuring reads and writes.  Every page that is read goes
+ * through the server's own buffer manager, so that EXPLAIN (BUFFERS) counts it,
+ * and is pinned one at a time.
  *
  * The lookup table of local buffers is private to core's localbuf.c, so only
  * core can remove a page from the pool; otherwise the table would keep an
@@ -19,10 +24,16 @@
  */
 #include "postgres.h"
 
+#include "common/pg_prng.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 
 #include "localbuf.h"
+
+/* ----------
+ * Evicting
+ * ----------
+ */
 
 /* May the page in buffer i of the pool be dropped? */
 static bool
@@ -48,37 +59,27 @@ set_tag_valid(int i, bool valid)
 }
 
 /*
- * Drop the clean and unpinned pages of the nlocators relations in locators,
- * which are in ascending order.  Adds the numbers of these, and of the pages
- * that stay, to *result.  Hides the latter from DropRelationAllLocalBuffers()
- * of localbuf.c.
+ * Drop the clean and unpinned pages of relations, a hash table of TempRelation.
+ * Adds the numbers of these, and of the pages that stay, to *result.  Hides the
+ * latter from DropRelationAllLocalBuffers() of localbuf.c.
  */
 static void
-drop_clean_pages(const RelFileLocator *locators, int nlocators,
-				 LocalBufEviction *result)
+drop_clean_pages(HTAB *relations, LocalBufEviction *result)
 {
-	int		   *keep;
+	int		   *buffers;
+	int			n = tp_find_buffers(relations, false, &buffers);
 	volatile int nkeep = 0;
+	TempRelation *relation = NULL;
+	HASH_SEQ_STATUS seq;
 
-	if (NLocBuffer == 0)
-		return;
-
-	keep = palloc_extended((Size) NLocBuffer * sizeof(int), MCXT_ALLOC_HUGE);
-	for (int i = tp_used_buffers() - 1; i >= 0; i--)
+	for (int i = 0; i < n; i++)
 	{
-		BufferDesc *buf = GetLocalBufferDescriptor(i);
-		RelFileLocator locator;
-
-		if ((LocalBufferStateRead(buf) & BM_TAG_VALID) == 0)
-			continue;
-		locator = BufTagGetRelFileLocator(&buf->tag);
-		if (bsearch(&locator, locators, nlocators, sizeof(RelFileLocator),
-					tp_compare_locators) == NULL)
-			continue;
-		if (may_be_dropped(i))
+		relation = tp_relation_of_buffer(relations, buffers[i], relation);
+		relation->allocated++;
+		if (may_be_dropped(buffers[i]))
 			result->evicted++;
 		else
-			keep[nkeep++] = i;
+			buffers[nkeep++] = buffers[i];
 	}
 	result->skipped += nkeep;
 
@@ -86,32 +87,44 @@ drop_clean_pages(const RelFileLocator *locators, int nlocators,
 	PG_TRY();
 	{
 		for (int i = 0; i < nkeep; i++)
-			set_tag_valid(keep[i], false);
-		for (int i = 0; i < nlocators; i++)
-			DropRelationAllLocalBuffers(locators[i]);
+			set_tag_valid(buffers[i], false);
+		hash_seq_init(&seq, relations);
+		while ((relation = hash_seq_search(&seq)) != NULL)
+		{
+			if (relation->allocated > 0)
+				DropRelationAllLocalBuffers(relation->locator);
+		}
 	}
 	PG_FINALLY();
 	{
 		for (int i = 0; i < nkeep; i++)
-			set_tag_valid(keep[i], true);
+			set_tag_valid(buffers[i], true);
 	}
 	PG_END_TRY();
-	pfree(keep);
+	pfree(buffers);
 }
 
 /*
- * Write the dirty pages of nlocators relations, without setting hints, and
- * evict all of their pages that are not pinned from the pool.  Sorts the
- * locators.  Raises the storage manager's errors, and can be canceled.
+ * Write the dirty pages of relations, a hash table of TempRelation, without
+ * setting hints, as they are not read again soon, and evict all of their pages that
+ * are not pinned from the pool.  Raises the storage manager's errors, and can be
+ * canceled.
  */
 static LocalBufEviction
-evict_local_buffers(RelFileLocator *locators, int nlocators)
+evict_local_buffers(HTAB *relations)
 {
 	LocalBufEviction result = {0};
+	int		   *dirty;
+	HASH_SEQ_STATUS seq;
+	TempRelation *relation;
 
-	qsort(locators, nlocators, sizeof(RelFileLocator), tp_compare_locators);
-	result.flushed = tp_flush_without_hints(locators, nlocators);
-	drop_clean_pages(locators, nlocators, &result);
+	result.flushed = tp_find_buffers(relations, true, &dirty);
+	tp_write_buffers(dirty, result.flushed, NULL);
+	pfree(dirty);
+	drop_clean_pages(relations, &result);
+	hash_seq_init(&seq, relations);
+	while ((relation = hash_seq_search(&seq)) != NULL)
+		tp_account_close(&relation->locator);
 	return result;
 }
 
@@ -121,20 +134,10 @@ evict_local_buffers(RelFileLocator *locators, int nlocators)
 LocalBufEviction
 tp_evict_local_buffers_of_table(Oid relid)
 {
-	List	   *family = tp_family_open(relid, tp_table_indexes(relid));
-	RelFileLocator *locators = palloc(list_length(family) *
-									  sizeof(RelFileLocator));
-	int			n = 0;
-	ListCell   *lc;
-	LocalBufEviction result;
+	HTAB	   *relations = tp_make_relations();
 
-	foreach(lc, family)
-		locators[n++] = RelationFileLocator((Relation) lfirst(lc));
-	result = evict_local_buffers(locators, n);
-	pfree(locators);
-	tp_family_close(family);
-	tp_cut_accounts(list_make1_oid(relid));
-	return result;
+	tp_enter_family(relations, relid, NIL);
+	return evict_local_buffers(relations);
 }
 
 /*
@@ -144,31 +147,103 @@ tp_evict_local_buffers_of_table(Oid relid)
 LocalBufEviction
 tp_evict_owned_local_buffers(void)
 {
-	LocalBufStats *stats = tp_localbuf_stats_collect();
-	HTAB	   *relations = tp_session_temp_relations();
-	RelFileLocator *locators;
-	int			n = 0;
-	int			others = 0;
+	HTAB	   *relations = tp_session_temp_relations(NIL);
+	int		   *buffers;
+	int			all = tp_find_buffers(NULL, false, &buffers);
 	LocalBufEviction result;
 	HASH_SEQ_STATUS seq;
-	LocalBufCount *count;
+	TempRelation *relation;
 
-	locators = palloc((hash_get_num_entries(stats->relations) + 1) *
-					  sizeof(RelFileLocator));
-	hash_seq_init(&seq, stats->relations);
-	while ((count = hash_seq_search(&seq)) != NULL)
+	hash_seq_init(&seq, relations);
+	while ((relation = hash_seq_search(&seq)) != NULL)
 	{
-		TempRelation *relation = hash_search(relations, &count->locator,
-											 HASH_FIND, NULL);
-
-		if (relation != NULL && has_privs_of_role(GetUserId(), relation->owner))
-			locators[n++] = count->locator;
-		else
-			others += count->allocated;
+		if (!has_privs_of_role(GetUserId(), relation->owner))
+			(void) hash_search(relations, &relation->locator, HASH_REMOVE, NULL);
 	}
-	result = evict_local_buffers(locators, n);
-	for (int i = 0; i < n; i++)
-		tp_account_close(&locators[i]);
-	result.skipped += others;
+	result = evict_local_buffers(relations);
+	result.skipped = all - result.evicted;
 	return result;
+}
+
+/* ----------
+ * Reading and dirtying
+ * ----------
+ */
+
+/* Returns an array of the numbers 0 to n - 1 in random order. */
+static BlockNumber *
+shuffled_blocks(BlockNumber n)
+{
+	BlockNumber *blocks = palloc_extended((Size) n * sizeof(BlockNumber),
+										  MCXT_ALLOC_HUGE);
+
+	for (BlockNumber i = 0; i < n; i++)
+	{
+		BlockNumber j = (BlockNumber)
+			pg_prng_uint64_range(&pg_global_prng_state, 0, i);
+
+		/* Fisher-Yates, filling the array while shuffling it */
+		if (j != i)
+			blocks[i] = blocks[j];
+		blocks[j] = i;
+	}
+	return blocks;
+}
+
+/*
+ * Read all blocks of the main fork of rel, a temporary table, into local
+ * buffers, in order or in random order; return their number.  Can be canceled.
+ */
+BlockNumber
+tp_read_into_local_buffers(Relation rel, bool randomize)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
+	BlockNumber *order = NULL;
+
+	if (randomize && nblocks > 0)
+		order = shuffled_blocks(nblocks);
+
+	for (BlockNumber i = 0; i < nblocks; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		ReleaseBuffer(ReadBuffer(rel, order == NULL ? i : order[i]));
+	}
+
+	if (order != NULL)
+		pfree(order);
+	return nblocks;
+}
+
+/*
+ * Mark as dirty all pages of rel, a temporary relation, that are in local
+ * buffers, of all forks; return their number.  Can be canceled.
+ */
+int64
+tp_dirty_local_buffers_of(Relation rel)
+{
+	HTAB	   *relations = tp_make_relations();
+	int		   *buffers;
+	int			n;
+	int64		marked = 0;
+
+	(void) tp_enter_relation(relations, RelationFileLocator(rel));
+	n = tp_find_buffers(relations, false, &buffers);
+	for (int i = 0; i < n; i++)
+	{
+		BufferDesc *buf = GetLocalBufferDescriptor(buffers[i]);
+		Buffer		buffer;
+
+		CHECK_FOR_INTERRUPTS();
+		if ((LocalBufferStateRead(buf) & BM_VALID) == 0)
+			continue;
+
+		/* a hit, so that no page is evicted */
+		buffer = ReadBufferExtended(rel, BufTagGetForkNum(&buf->tag),
+									buf->tag.blockNum, RBM_NORMAL, NULL);
+		Assert(buffer == -buffers[i] - 1);
+		MarkBufferDirty(buffer);
+		ReleaseBuffer(buffer);
+		marked++;
+	}
+	return marked;
 }

@@ -3,29 +3,142 @@
  * localbuf_flush.c
  *	  Writing dirty local buffers to their files.
  *
- * The invariant: a buffer is marked clean only after the whole page has been
- * handed to the kernel.  A write that fails leaves its pages and all later
- * ones dirty, so that nothing is lost, and the statement fails with the
- * storage manager's error.
- *
  * Pages are written in the order of relation, fork and block, whatever their
  * order in the pool, and consecutive blocks in one call where the server can.
  * The write itself follows FlushLocalBuffer() in localbuf.c (before 18 a part
  * of GetLocalVictimBuffer(), in 15 of LocalBufferAlloc()), except that heap
- * pages get hints first (see localbuf_hints.c).
+ * pages get hints first.
+ *
+ * A row that was just inserted does not show whether its transaction has
+ * committed.  The first reader looks that up and sets a hint bit in the row,
+ * so that later readers need not.  Each parallel worker has its own copy of
+ * the page, which is lost when the worker exits: every worker would look up
+ * the transaction again, for every row, in every query.  So the flush sets the
+ * bits, on heap pages that it writes anyway.
+ *
+ * The invariants: a buffer is marked clean only after the whole page has been
+ * handed to the kernel.  A write that fails leaves its pages and all later
+ * ones dirty, so that nothing is lost, and the statement fails with the
+ * storage manager's error.
+ *
+ * A hint bit is set only where HeapTupleSatisfiesMVCC() would set it
+ * in this session at this moment, and nothing else on the page is changed.  In
+ * particular no bit is set for a transaction in progress, including this one
+ * and its subtransactions, or for row locks.  A temporary relation is not
+ * WAL-logged, so a hint may reach the disk before the commit record does (see
+ * SetHintBits() in heapam_visibility.c).
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "access/transam.h"
+#include "access/xact.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
 #include "storage/bufpage.h"
+#include "storage/procarray.h"
 
 #include "localbuf.h"
 
 /* Most blocks per write call: 128 kB, the default of io_combine_limit. */
 #define FLUSH_BATCH		16
+
+/* ----------
+ * Hints
+ * ----------
+ */
+
+typedef struct KnownXid
+{
+	TransactionId xid;
+	uint16		hint;			/* to set in t_infomask, or 0 */
+} KnownXid;
+
+typedef struct KnownXids		/* zeroed: nothing is known */
+{
+	KnownXid	xmin;
+	KnownXid	xmax;
+} KnownXids;
+
+/*
+ * Look up which hint a reader would set for xid now: committed, aborted, or
+ * none, which is 0.
+ */
+static pg_noinline uint16
+look_up(TransactionId xid, uint16 committed, uint16 aborted)
+{
+	/* in the order of HeapTupleSatisfiesMVCC() of heapam_visibility.c */
+	if (TransactionIdIsCurrentTransactionId(xid) ||
+		TransactionIdIsInProgress(xid))
+		return 0;
+	return TransactionIdDidCommit(xid) ? committed : aborted;
+}
+
+/*
+ * The same, remembering the last result in *known: adjacent rows mostly have
+ * the same transaction.
+ */
+static inline uint16
+hint_about(TransactionId xid, KnownXid *known, uint16 committed, uint16 aborted)
+{
+	if (xid != known->xid)
+	{
+		known->hint = look_up(xid, committed, aborted);
+		known->xid = xid;
+	}
+	return known->hint;
+}
+
+/*
+ * Set hints on the rows of page, which is of a heap's main fork.  *known is
+ * zeroed before the first page of a flush, and passed on from page to page.
+ * As SetHintBits() and HeapTupleSatisfiesMVCC() of heapam_visibility.c.
+ *
+ * The caller writes the page whether or not it has changed.  Raises an error
+ * if the status of a transaction cannot be read.
+ */
+static void
+heap_set_hints(Page page, KnownXids *known)
+{
+	OffsetNumber maxoff = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+		HeapTupleHeader tuple;
+		uint16		mask;
+
+		if (!ItemIdIsNormal(lp))
+			continue;
+		tuple = (HeapTupleHeader) PageGetItem(page, lp);
+		mask = tuple->t_infomask;
+
+		if ((mask & (HEAP_XMIN_COMMITTED | HEAP_XMIN_INVALID |
+					 HEAP_MOVED)) == 0)
+			mask |= hint_about(HeapTupleHeaderGetRawXmin(tuple), &known->xmin,
+							   HEAP_XMIN_COMMITTED, HEAP_XMIN_INVALID);
+
+		/*
+		 * Most rows have never been deleted.  A reader looks up the deletion
+		 * only if the insertion has committed.
+		 */
+		if ((mask & (HEAP_XMAX_INVALID | HEAP_XMAX_COMMITTED |
+					 HEAP_XMAX_IS_MULTI)) == 0 &&
+			(mask & HEAP_XMIN_COMMITTED) != 0 &&
+			!HEAP_XMAX_IS_LOCKED_ONLY(mask))
+			mask |= hint_about(HeapTupleHeaderGetRawXmax(tuple), &known->xmax,
+							   HEAP_XMAX_COMMITTED, HEAP_XMAX_INVALID);
+
+		tuple->t_infomask = mask;
+	}
+}
+
+/* ----------
+ * Writing
+ * ----------
+ */
 
 /* For qsort(): by relation, fork and block. */
 static int
@@ -35,7 +148,7 @@ compare_buffers(const void *a, const void *b)
 	BufferDesc *right = GetLocalBufferDescriptor(*(const int *) b);
 	RelFileLocator l = BufTagGetRelFileLocator(&left->tag);
 	RelFileLocator r = BufTagGetRelFileLocator(&right->tag);
-	int			order = tp_compare_locators(&l, &r);
+	int			order = memcmp(&l, &r, sizeof(RelFileLocator));
 
 	if (order != 0)
 		return order;
@@ -60,16 +173,7 @@ follows(BufferDesc *prev, BufferDesc *next)
 	return next->tag.blockNum == prev->tag.blockNum + 1 &&
 		next->tag.blockNum % ((BlockNumber) RELSEG_SIZE) != 0 &&
 		BufTagGetForkNum(&prev->tag) == BufTagGetForkNum(&next->tag) &&
-		tp_compare_locators(&p, &n) == 0;
-}
-
-/* Is locator among the nlocators ones in locators, in ascending order? */
-static bool
-is_one_of(RelFileLocator locator, const RelFileLocator *locators, int nlocators)
-{
-	return nlocators > 0 &&
-		bsearch(&locator, locators, nlocators, sizeof(RelFileLocator),
-				tp_compare_locators) != NULL;
+		memcmp(&p, &n, sizeof(RelFileLocator)) == 0;
 }
 
 /*
@@ -97,7 +201,7 @@ write_batch(const int *buffers, int nbuffers, bool set_hints, KnownXids *known)
 			elog(ERROR, "block %u of a temporary table is about to be written while workers read it",
 				 first->tag.blockNum + i);
 		if (set_hints)
-			tp_heap_set_hints(page, known);
+			heap_set_hints(page, known);
 		PageSetChecksum(page, first->tag.blockNum + i);
 		pages[i] = page;
 	}
@@ -118,46 +222,24 @@ write_batch(const int *buffers, int nbuffers, bool set_hints, KnownXids *known)
 	}
 }
 
-/* Returns an array with room for the numbers of all local buffers. */
-static int *
-make_buffer_list(void)
-{
-	return palloc_extended(Max((Size) NLocBuffer, 1) * sizeof(int),
-						   MCXT_ALLOC_HUGE);
-}
-
-/*
- * Is buffer i of the pool to be written, as it is dirty, and no worker reads it in
- * the leader's memory?  If so, sets *locator to its relation's.
- */
-static bool
-is_to_be_written(int i, RelFileLocator *locator)
-{
-	BufferDesc *buf = GetLocalBufferDescriptor(i);
-
-	if ((LocalBufferStateRead(buf) & BM_DIRTY) == 0 || tp_is_listed(i))
-		return false;
-	*locator = BufTagGetRelFileLocator(&buf->tag);
-	return true;
-}
-
 /*
  * Write the ndirty dirty local buffers whose numbers are in dirty, in the
- * order of their files; sorts dirty.  Rows of the nheaps heaps, in ascending
- * order, get hints first: see tp_heap_takes_hints().  Can be canceled between
- * two write calls, and raises the storage manager's errors.
+ * order of their files; sorts dirty.  Rows of those of relations that take hints
+ * get them first; relations may be NULL.  Can be canceled between two write
+ * calls, and raises the storage manager's errors; pages not written by then stay
+ * dirty.
  */
-static void
-write_buffers(int *dirty, int ndirty, const RelFileLocator *heaps, int nheaps)
+void
+tp_write_buffers(int *dirty, int ndirty, HTAB *relations)
 {
 	KnownXids	known = {0};
+	TempRelation *relation = NULL;
 
 	qsort(dirty, ndirty, sizeof(int), compare_buffers);
 
 	for (int i = 0, n; i < ndirty; i += n)
 	{
 		BufferDesc *first = GetLocalBufferDescriptor(dirty[i]);
-		bool		set_hints;
 
 		CHECK_FOR_INTERRUPTS();
 
@@ -167,34 +249,12 @@ write_buffers(int *dirty, int ndirty, const RelFileLocator *heaps, int nheaps)
 						 GetLocalBufferDescriptor(dirty[i + n])))
 				break;
 		}
-		set_hints = BufTagGetForkNum(&first->tag) == MAIN_FORKNUM &&
-			is_one_of(BufTagGetRelFileLocator(&first->tag), heaps, nheaps);
-		write_batch(dirty + i, n, set_hints, &known);
+		if (relations != NULL)
+			relation = tp_relation_of_buffer(relations, dirty[i], relation);
+		write_batch(dirty + i, n,
+					relation != NULL && relation->takes_hints &&
+					BufTagGetForkNum(&first->tag) == MAIN_FORKNUM, &known);
 	}
-}
-
-/*
- * Write the dirty local buffers of the nlocators relations in locators, which
- * are in ascending order, with hints for those in heaps.  Returns the number
- * of pages written.
- */
-static int64
-flush_relations(const RelFileLocator *locators, int nlocators,
-				const RelFileLocator *heaps, int nheaps)
-{
-	int		   *dirty = make_buffer_list();
-	int			ndirty = 0;
-	int			used = tp_used_buffers();
-	RelFileLocator locator;
-
-	for (int i = 0; i < used; i++)
-	{
-		if (is_to_be_written(i, &locator) && is_one_of(locator, locators, nlocators))
-			dirty[ndirty++] = i;
-	}
-	write_buffers(dirty, ndirty, heaps, nheaps);
-	pfree(dirty);
-	return ndirty;
 }
 
 /*
@@ -212,7 +272,7 @@ discard_dropped_relations(HTAB *relations)
 {
 	LocalBufStats *stats = tp_localbuf_stats_collect();
 	HASH_SEQ_STATUS seq;
-	LocalBufCount *count;
+	TempRelation *count;
 
 	hash_seq_init(&seq, stats->relations);
 	while ((count = hash_seq_search(&seq)) != NULL)
@@ -227,71 +287,66 @@ discard_dropped_relations(HTAB *relations)
 /*
  * Write all dirty local buffers, with hints in the session's heaps.  Returns
  * the number of pages written.  Pages of tables that another session has
- * dropped are discarded.  This and the functions below can be canceled, and
- * raise the storage manager's errors; pages not written by then stay dirty.
+ * dropped are discarded.
  */
 int64
 tp_flush_all_local_buffers(void)
 {
-	HTAB	   *relations = tp_session_temp_relations();
-	int		   *dirty = make_buffer_list();
-	int			ndirty = 0;
-	RelFileLocator locator;
-	RelFileLocator *heaps;
-	int			nheaps = tp_heaps_among(relations, &heaps);
-	int			used = tp_used_buffers();
+	HTAB	   *relations = tp_session_temp_relations(NIL);
+	int		   *dirty;
+	int			ndirty;
 
 	discard_dropped_relations(relations);
-	for (int i = 0; i < used; i++)
-	{
-		if (is_to_be_written(i, &locator))
-			dirty[ndirty++] = i;
-	}
-	write_buffers(dirty, ndirty, heaps, nheaps);
+	ndirty = tp_find_buffers(NULL, true, &dirty);
+	tp_write_buffers(dirty, ndirty, relations);
 	tp_account_close_all();
-	pfree(heaps);
 	pfree(dirty);
 	return ndirty;
 }
 
 /*
- * Write the dirty local buffers of relations, a List of Relation, with hints
- * in the heaps among them.  Returns the number of pages written.
+ * Write the dirty pages of tables relids, their TOAST tables and those of their
+ * indexes that are in indexes, and settle the tables' accounts.  The tables are
+ * locked.  Returns the number of pages written.
+ *
+ * If shared is not NULL, pages whose memory is shared are listed in it instead: those
+ * that are listed for other workers, and at most limit others, as long as no more than
+ * most_pinned buffers are pinned.  Otherwise pages that are listed for other workers stay
+ * as they are, so there must be none to read them in the files.
+ *
+ * Allocates in the current memory context, and frees nothing.
  */
 int64
-tp_flush_local_buffers_of(List *relations)
+tp_flush_tables(List *relids, List *indexes, FlushShared *shared, int limit,
+				int most_pinned)
 {
-	int			length = list_length(relations);
-	RelFileLocator *locators = palloc(length * sizeof(RelFileLocator));
-	RelFileLocator *heaps = palloc(length * sizeof(RelFileLocator));
-	int			n = 0;
-	int			nheaps = 0;
-	int64		written;
+	LocalBufStats left = {.relations = tp_make_relations()};
+	TempRelation *relation = NULL;
+	int			used = tp_used_buffers();
+	int		   *dirty = palloc_extended(Max((Size) used, 1) * sizeof(int),
+										MCXT_ALLOC_HUGE);
+	int			ndirty = 0;
 	ListCell   *lc;
 
-	foreach(lc, relations)
+	foreach(lc, relids)
+		tp_enter_family(left.relations, lfirst_oid(lc), indexes);
+	for (int i = 0; i < used; i++)
 	{
-		Relation	rel = lfirst(lc);
-
-		locators[n++] = RelationFileLocator(rel);
-		if (tp_heap_takes_hints(rel))
-			heaps[nheaps++] = RelationFileLocator(rel);
+		most_pinned -= tp_local_buffer_is_pinned(i);
+		if ((LocalBufferStateRead(GetLocalBufferDescriptor(i)) & BM_DIRTY) == 0)
+			continue;
+		relation = tp_relation_of_buffer(left.relations, i, relation);
+		if (relation == NULL)
+			continue;
+		if (relation->left_alone || (shared == NULL && tp_is_listed(i)))
+			relation->dirtied++;
+		else
+			dirty[ndirty++] = i;
 	}
-	qsort(locators, n, sizeof(RelFileLocator), tp_compare_locators);
-	qsort(heaps, nheaps, sizeof(RelFileLocator), tp_compare_locators);
-	written = flush_relations(locators, n, heaps, nheaps);
-	pfree(heaps);
-	pfree(locators);
-	return written;
-}
-
-/*
- * Write the dirty local buffers of the nlocators relations in locators, which
- * are in ascending order, without hints: for pages that are not read again
- * soon.  Returns the number of pages written.
- */
-int64
-tp_flush_without_hints(const RelFileLocator *locators, int nlocators)
-{
-	return flush_relations(locators, nlocators, NULL, 0);
+	if (shared != NULL)
+		ndirty = tp_list_buffers(shared, Min(limit, most_pinned), dirty, ndirty,
+								 left.relations);
+	tp_write_buffers(dirty, ndirty, left.relations);
+	tp_settle_accounts(relids, &left);
+	return ndirty;
 }

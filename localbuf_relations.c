@@ -1,16 +1,45 @@
 /*-------------------------------------------------------------------------
  *
  * localbuf_relations.c
- *	  The relations to which pages in the pool belong.
+ *	  Relations whose pages are in the pool, and families of them.
  *
  * A buffer's tag names a file, not a relation.  Core's map from the one to the
  * other (RelidByRelfilenumber()) omits temporary relations, because their
  * relfilenumbers are not unique across sessions.  So this file builds its own
- * map from one scan of pg_class.
+ * map from the relations in the session's temporary schema.
  *
  * A page whose relation is not found belongs to a file that the running
  * transaction has removed (DROP, TRUNCATE, CLUSTER) and may roll back to, or
  * to a relation that another session has dropped (see localbuf_flush.c).
+ *
+ * A family is a temporary table and its indexes, TOAST table and TOAST index.
+ * A worker that scans a table may read its heap, its TOAST table and TOAST
+ * index, and those of its own indexes that the plan scans, all forks of each.
+ * The flush writes these and the cost model counts them, and both open them
+ * here.
+ *
+ * They are opened without a lock, so that a parallel query takes no more locks
+ * than the same query without this module.  The caller has a lock on the
+ * table, or for a worker the leader has one: from the parser, the planner (for
+ * children), AcquireExecutorLocks() (for a cached plan) or
+ * temp_table_argument().  That lock protects the rest of the family, too:
+ *
+ * - In this session nothing runs concurrently, and a function that the
+ *	 statement calls cannot drop or rewrite an open relation, which
+ *	 CheckTableNotInUse() refuses.
+ * - In another session, even a superuser's, RELATION_IS_OTHER_TEMP() refuses
+ *	 commands that change storage or indexes: ALTER TABLE and ALTER INDEX (see
+ *	 CheckAlterTableIsSafe()), CREATE INDEX, REINDEX, CLUSTER and TRUNCATE;
+ *	 VACUUM and ANALYZE skip the relation.
+ * - Another session can drop the relation.  index_drop() takes
+ *	 AccessExclusiveLock on the index's table before it changes anything,
+ *	 whichever command calls it (DROP INDEX, also CONCURRENTLY, or DROP
+ *	 OPERATOR CLASS ... CASCADE), and a TOAST table is dropped only with its
+ *	 table.
+ * - ALTER INDEX ... RENAME locks the index alone, but changes only its name.
+ *
+ * The exception is DROP INDEX on the index of a TOAST table under
+ * allow_system_table_mods, which locks only the TOAST table.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,156 +48,227 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
-#include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_depend.h"
+#include "catalog/pg_namespace.h"
 #include "miscadmin.h"
-#include "utils/syscache.h"
+#include "utils/fmgroids.h"
+#include "utils/relcache.h"
 
 #include "localbuf.h"
 
-/* The file of the relation, as RelationInitPhysicalAddr() of relcache.c. */
-static RelFileLocator
-locator_of(Form_pg_class form)
+/* ----------
+ * Families
+ * ----------
+ */
+
+/*
+ * Open relation relid, a locked table or a member of its family, without
+ * taking a lock.  To be closed by RelationClose().  An error if there is no
+ * such relation.  As relation_open() of relation.c, without its assertion.
+ */
+Relation
+tp_relation_open(Oid relid)
 {
-	RelFileLocator locator = {0};
+	Relation	rel = RelationIdGetRelation(relid);
 
-	RelFileLocatorSpc(locator) = OidIsValid(form->reltablespace) ?
-		form->reltablespace : MyDatabaseTableSpace;
-	RelFileLocatorDb(locator) = MyDatabaseId;
-	RelFileLocatorNumber(locator) = form->relfilenode;
-	return locator;
-}
-
-/* Find relation relid, or return NULL. */
-static TempRelation *
-find_relation(HTAB *relations, Oid relid)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	RelFileLocator locator;
-
-	if (!HeapTupleIsValid(tuple))
-		return NULL;
-	locator = locator_of((Form_pg_class) GETSTRUCT(tuple));
-	ReleaseSysCache(tuple);
-	return hash_search(relations, &locator, HASH_FIND, NULL);
-}
-
-/* Set the tables of TOAST tables and indexes, those of TOAST tables included. */
-static void
-set_tables(HTAB *relations)
-{
-	HASH_SEQ_STATUS seq;
-	TempRelation *relation;
-	TempRelation *other;
-
-	hash_seq_init(&seq, relations);
-	while ((relation = hash_seq_search(&seq)) != NULL)
-	{
-		if (OidIsValid(relation->toastrelid) &&
-			(other = find_relation(relations, relation->toastrelid)) != NULL)
-			other->table = relation->relid;
-	}
-	hash_seq_init(&seq, relations);
-	while ((relation = hash_seq_search(&seq)) != NULL)
-	{
-		if (relation->relkind == RELKIND_INDEX &&
-			(other = find_relation(relations,
-								   IndexGetRelation(relation->relid, true))) != NULL)
-			relation->table = other->table;
-	}
+	if (!RelationIsValid(rel))
+		elog(ERROR, "could not open relation with OID %u", relid);
+	return rel;
 }
 
 /*
- * Returns all temporary relations of this session that have storage: a hash
- * table of TempRelation by RelFileLocator, in the current memory context.  Can
- * be canceled.  See RelidByRelfilenumber() of relfilenumbermap.c (15:
- * RelidByRelfilenode() of relfilenodemap.c).
+ * Returns the OIDs of all indexes of table relid, which is locked, as a new
+ * List in the current memory context.
  */
+List *
+tp_table_indexes(Oid relid)
+{
+	Relation	table = tp_relation_open(relid);
+	List	   *indexes = RelationGetIndexList(table);
+
+	RelationClose(table);
+	return indexes;
+}
+
+/*
+ * Does rel's main fork consist of heap pages on which hints may be set?  Also
+ * false if the running transaction has created the file, as then no hint can
+ * be set for the rows that it has inserted.
+ */
+static bool
+takes_hints(Relation rel)
+{
+	return rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
+		(rel->rd_rel->relkind == RELKIND_RELATION ||
+		 rel->rd_rel->relkind == RELKIND_TOASTVALUE) &&
+		rel->rd_createSubid == InvalidSubTransactionId &&
+		rel->rd_firstRelfilelocatorSubid == InvalidSubTransactionId;
+}
+
+/*
+ * Append relation relid, of table's family, its indexes and its TOAST table to family, a
+ * List of TempRelation; nothing that another session has dropped or that has no storage.
+ */
+static List *
+add_member(List *family, Oid relid, Oid table, List *indexes)
+{
+	Relation	rel = RelationIdGetRelation(relid);
+	List	   *parts;
+	ListCell   *lc;
+
+	if (rel == NULL)
+		return family;
+	if (RELKIND_HAS_STORAGE(rel->rd_rel->relkind))
+	{
+		TempRelation *member = palloc0(sizeof(TempRelation));
+
+		member->locator = RelationFileLocator(rel);
+		member->relid = relid;
+		member->table = table;
+		member->owner = rel->rd_rel->relowner;
+		member->takes_hints = takes_hints(rel);
+		member->left_alone = rel->rd_index != NULL &&
+			rel->rd_index->indrelid == table && !list_member_oid(indexes, relid);
+		family = lappend(family, member);
+	}
+	parts = RelationGetIndexList(rel);
+	if (OidIsValid(rel->rd_rel->reltoastrelid))
+		parts = lappend_oid(parts, rel->rd_rel->reltoastrelid);
+	RelationClose(rel);
+	foreach(lc, parts)
+		family = add_member(family, lfirst_oid(lc), table, indexes);
+	list_free(parts);
+	return family;
+}
+
+/*
+ * Returns the family of table relid, which is locked, as a List of TempRelation in the
+ * current memory context, the table first.  Those of its indexes that are not in indexes, a
+ * List of Oid, are marked as left alone.  Takes no locks.
+ */
+List *
+tp_family(Oid relid, List *indexes)
+{
+	List	   *family = add_member(NIL, relid, relid, indexes);
+
+	if (family == NIL)
+		elog(ERROR, "could not open relation with OID %u", relid);
+	return family;
+}
+
+/* ----------
+ * Relations by their files
+ * ----------
+ */
+
+/* Returns an empty hash table of TempRelation in the current memory context. */
 HTAB *
-tp_session_temp_relations(void)
+tp_make_relations(void)
 {
 	HASHCTL		ctl;
-	HTAB	   *relations;
-	Relation	pg_class;
-	SysScanDesc scan;
-	HeapTuple	tuple;
 
 	ctl.keysize = sizeof(RelFileLocator);
 	ctl.entrysize = sizeof(TempRelation);
 	ctl.hcxt = CurrentMemoryContext;
-	relations = hash_create("temporary relations", 64, &ctl,
-							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	return hash_create("temporary relations", 64, &ctl,
+					   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
+/*
+ * The entry of relations with this locator, made if there is none: all else in it is
+ * 0 then.
+ */
+TempRelation *
+tp_enter_relation(HTAB *relations, RelFileLocator locator)
+{
+	bool		found;
+	TempRelation *relation = hash_search(relations, &locator, HASH_ENTER, &found);
+
+	if (!found)
+	{
+		memset(relation, 0, sizeof(TempRelation));
+		relation->locator = locator;
+	}
+	return relation;
+}
+
+/*
+ * The entry of relations with the relation of the page in buffer i, or NULL.  last is
+ * the result for another buffer, or NULL: neighbors mostly hold pages of the same
+ * relation.
+ */
+TempRelation *
+tp_relation_of_buffer(HTAB *relations, int i, TempRelation *last)
+{
+	RelFileLocator locator = BufTagGetRelFileLocator(&GetLocalBufferDescriptor(i)->tag);
+
+	if (last != NULL && memcmp(&locator, &last->locator, sizeof(locator)) == 0)
+		return last;
+	return hash_search(relations, &locator, HASH_FIND, NULL);
+}
+
+/*
+ * Enter the family of relid, as by tp_family(), in relations; nothing if there is no such
+ * relation.
+ */
+void
+tp_enter_family(HTAB *relations, Oid relid, List *indexes)
+{
+	List	   *family = add_member(NIL, relid, relid, indexes);
+	ListCell   *lc;
+
+	foreach(lc, family)
+	{
+		TempRelation *member = lfirst(lc);
+
+		*tp_enter_relation(relations, member->locator) = *member;
+	}
+	list_free_deep(family);
+}
+
+/*
+ * Returns all temporary relations of this session that have storage, by
+ * tp_enter_family(), in the current memory context.  Takes no lock on them.  Can be
+ * canceled.
+ *
+ * pg_depend has what depends on the temporary schema.  Indexes and TOAST tables depend on
+ * their tables instead.
+ */
+HTAB *
+tp_session_temp_relations(List *indexes)
+{
+	HTAB	   *relations = tp_make_relations();
+	Oid			namespace;
+	Oid			toast_namespace;
+	Relation	depend;
+	ScanKeyData key[2];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
 	if (!tp_session_has_temp_tables())
 		return relations;
 
-	pg_class = table_open(RelationRelationId, AccessShareLock);
-	scan = systable_beginscan(pg_class, InvalidOid, false, NULL, 0, NULL);
+	GetTempNamespaceState(&namespace, &toast_namespace);
+	ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(NamespaceRelationId));
+	ScanKeyInit(&key[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(namespace));
+
+	depend = table_open(DependRelationId, AccessShareLock);
+	scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL,
+							  2, key);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
-		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
-		RelFileLocator locator = locator_of(form);
-		TempRelation *entry;
+		Form_pg_depend form = (Form_pg_depend) GETSTRUCT(tuple);
 
 		CHECK_FOR_INTERRUPTS();
-		if (form->relpersistence != RELPERSISTENCE_TEMP ||
-			!RELKIND_HAS_STORAGE(form->relkind) ||
-			!isTempOrTempToastNamespace(form->relnamespace))
-			continue;
-		entry = hash_search(relations, &locator, HASH_ENTER, NULL);
-		entry->relid = entry->table = form->oid;
-		entry->owner = form->relowner;
-		entry->toastrelid = form->reltoastrelid;
-		entry->relkind = form->relkind;
-		entry->relam = form->relam;
+		if (form->classid == RelationRelationId && form->objsubid == 0)
+			tp_enter_family(relations, form->objid, indexes);
 	}
 	systable_endscan(scan);
-	table_close(pg_class, AccessShareLock);
-	set_tables(relations);
+	table_close(depend, AccessShareLock);
 	return relations;
-}
-
-/*
- * Does a relation with this access method and kind consist of heap pages, as a
- * table or TOAST table with the access method heap does?
- */
-bool
-tp_is_heap(Oid relam, char relkind)
-{
-	return relam == HEAP_TABLE_AM_OID &&
-		(relkind == RELKIND_RELATION || relkind == RELKIND_TOASTVALUE);
-}
-
-/*
- * For qsort() and bsearch(): an arbitrary order of locators.
- */
-int
-tp_compare_locators(const void *a, const void *b)
-{
-	return memcmp(a, b, sizeof(RelFileLocator));
-}
-
-/*
- * Get the heaps among relations, TOAST tables included.  Sets *heaps to their
- * locators in ascending order, in the current memory context, and returns
- * their number.
- */
-int
-tp_heaps_among(HTAB *relations, RelFileLocator **heaps)
-{
-	HASH_SEQ_STATUS seq;
-	TempRelation *relation;
-	int			n = 0;
-
-	*heaps = palloc((hash_get_num_entries(relations) + 1) *
-					sizeof(RelFileLocator));
-	hash_seq_init(&seq, relations);
-	while ((relation = hash_seq_search(&seq)) != NULL)
-	{
-		if (tp_is_heap(relation->relam, relation->relkind))
-			(*heaps)[n++] = relation->locator;
-	}
-	qsort(*heaps, n, sizeof(RelFileLocator), tp_compare_locators);
-	return n;
 }

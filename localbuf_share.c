@@ -20,14 +20,24 @@
  * Where it cannot be done, or has failed once, the pool stays private, and its
  * dirty pages are written for workers (localbuf_flush.c).
  *
- * A page that workers have been told to read there is listed until they have exited
- * (exec_share.c).
+ * Instead of writing a dirty page whose memory is shared, the flush node lists it, for
+ * workers to use it as a local buffer of their own (exec_worker.c).  A page that is
+ * listed stays pinned until the workers have exited, so that its buffer is neither
+ * evicted nor used for another page.  In the read-only phase nobody changes it, except
+ * for hints, which processes set concurrently as they do in shared buffers.
+ *
+ * The pins belong to the resource owner of the (sub)transaction.  After an error that one
+ * releases them, when core has ended the workers: AbortTransaction() and
+ * AbortSubTransaction() of xact.c call AtEOXact_Parallel() first.
+ *
+ * A function that the leader calls meanwhile may run a statement with workers of its
+ * own.  They get the pages that are listed already, too, which must not be written.
  *
  * The invariants: the address of a buffer does not change once it has been used, so
  * whether a buffer is shared depends on its address alone; the number of buffers does
- * not change once one of them has been used; the page of a buffer that is listed is not
- * written, whoever flushes, as a worker may set hints in it between the computation of
- * its checksum and the write.
+ * not change once one of them has been used; a page is listed for running workers only
+ * while it is pinned, and is not written then, whoever flushes, as a worker may set hints
+ * in it between the computation of its checksum and the write.
  *
  *-------------------------------------------------------------------------
  */
@@ -41,9 +51,13 @@
 
 #include "access/table.h"
 #include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "postmaster/bgworker.h"
 #include "storage/fd.h"
 #include "utils/guc.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/resowner.h"
 
 #include "localbuf.h"
 
@@ -72,6 +86,7 @@ static const char *failure = NULL;	/* why the pool is not shared */
 /*
  * The buffers that are listed: by their numbers, and in the order in which they have been
  * listed.  What runs within a statement ends before that does, so it unlists its own.
+ * Allocated when the first one is listed, as the size of the pool does not change then.
  */
 static bool *is_listed = NULL;
 static int *listed = NULL;
@@ -187,8 +202,8 @@ is_too_small(void)
 }
 
 /* Is the pool to be shared?  Not if that has been done or has failed. */
-bool
-tp_pool_is_to_be_shared(void)
+static bool
+is_to_be_shared(void)
 {
 	return memory.address == NULL && failure == NULL &&
 		tp_share_local_buffers != SHARE_OFF && !is_too_small();
@@ -199,10 +214,7 @@ static void
 share_buffers(void)
 {
 	(void) tp_used_buffers();	/* those with private memory */
-	is_listed = calloc(NLocBuffer, sizeof(bool));
-	listed = calloc(NLocBuffer, sizeof(int));
-	failure = is_listed != NULL && listed != NULL ?
-		map_memory(NLocBuffer) : "out of memory";
+	failure = map_memory(NLocBuffer);
 	if (failure != NULL)
 		return;
 	for (int i = 0; i < NLocBuffer; i++)
@@ -308,13 +320,9 @@ assign_temp_buffers(int newval, void *extra)
 		return;
 	if (memory.address != NULL)
 		unmap_memory();
-	free(is_listed);
-	free(listed);
-	is_listed = NULL;
-	listed = NULL;
 	failure = NULL;
 	resize_pool(newval);
-	if (tp_pool_is_to_be_shared())
+	if (is_to_be_shared())
 		share_buffers();
 }
 
@@ -355,16 +363,55 @@ open_pool(void)
 	return true;
 }
 
+/* Does stmt, whose tables are locked, write a temporary table? */
+static bool
+writes_temp_table(PlannedStmt *stmt)
+{
+	ListCell   *lc;
+
+	if ((stmt->commandType == CMD_SELECT && !stmt->hasModifyingCTE) ||
+		!tp_session_has_temp_tables())
+		return false;
+	foreach(lc, stmt->rtable)
+	{
+		RangeTblEntry *rte = lfirst(lc);
+
+		if (rte->rtekind == RTE_RELATION &&
+			rte->rellockmode == RowExclusiveLock &&
+			get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP)
+			return true;
+	}
+	return false;
+}
+
 /*
- * Share the memory of all buffers that have none yet.  To be called in a transaction, by
- * the leader, when temporary tables may be about to be written and
- * tp_pool_is_to_be_shared().
+ * Have the pool's memory shared if statement, a PlannedStmt or a utility statement, may
+ * be the first to fill a temporary table.  To be called in a transaction, in the leader.
  */
 void
-tp_share_pool(void)
+tp_share_before(Node *statement)
 {
-	Assert(tp_pool_is_to_be_shared());
-	if (NLocBuffer > 0 || open_pool())
+	bool		fills = false;
+
+	if (!is_to_be_shared())
+		return;
+	if (IsA(statement, ExplainStmt))
+		statement = castNode(Query, ((ExplainStmt *) statement)->query)->utilityStmt;
+	if (statement == NULL)
+		return;
+	if (IsA(statement, CreateTableAsStmt))
+	{
+		RangeVar   *table = ((CreateTableAsStmt *) statement)->into->rel;
+
+		/* pg_temp.t is marked as temporary only when it is created */
+		fills = table->relpersistence == RELPERSISTENCE_TEMP ||
+			(table->schemaname != NULL && strcmp(table->schemaname, "pg_temp") == 0);
+	}
+	else if (IsA(statement, PlannedStmt))
+		fills = writes_temp_table((PlannedStmt *) statement);
+	else if (tp_is_copy_of_temp_table(statement))
+		fills = ((CopyStmt *) statement)->is_from;
+	if (fills && (NLocBuffer > 0 || open_pool()))
 		share_buffers();
 }
 
@@ -385,6 +432,64 @@ tp_sharing(void)
 	return memory.address != NULL && failure == NULL &&
 		tp_share_local_buffers != SHARE_OFF;
 }
+
+/* ----------
+ * Mapping it in other processes
+ * ----------
+ */
+
+/*
+ * Map a leader's memory.  Returns MAP_FAILED, with errno set, if that is not possible.
+ * If the leader has ended, its number may be that of a process with other files.
+ */
+char *
+tp_map_leader(const SharedMemory *memory)
+{
+	char		path[64];
+	int			fd;
+	struct stat file;
+	void	   *address = MAP_FAILED;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) memory->leader,
+			 memory->fd);
+	fd = BasicOpenFile(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return MAP_FAILED;
+	if (fstat(fd, &file) == 0 && file.st_ino == memory->inode &&
+		file.st_size == memory->size)
+		address = mmap(NULL, memory->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	else
+		errno = ESTALE;
+	close(fd);
+	return address;
+}
+
+/* The process that workers_can_map() of exec_flush.c starts. */
+void
+tp_map_leader_main(Datum arg)
+{
+	SharedMemory memory;
+	char	   *address;
+
+	(void) arg;
+	memcpy(&memory, MyBgworkerEntry->bgw_extra, sizeof(memory));
+	address = tp_map_leader(&memory);
+	if (address != MAP_FAILED)
+		address[memory.size - 1] = 1;
+}
+
+/* The shared memory, for workers; only if tp_sharing(). */
+const SharedMemory *
+tp_shared_memory(void)
+{
+	Assert(memory.address != NULL);
+	return &memory;
+}
+
+/* ----------
+ * Listing pages
+ * ----------
+ */
 
 /*
  * How many buffers may be pinned?  Mostly the pool's size, but the server limits
@@ -412,24 +517,79 @@ tp_most_shared_pages(bool user_code)
 }
 
 /*
- * List buffer i, which is shared and not listed, and pin it, for CurrentResourceOwner.
- * Raises an error, and has done nothing then, if there is no memory for that.
+ * List those of the ndirty dirty buffers whose numbers are in dirty that are listed already
+ * for workers that run, and at most limit others that are shared, in shared, which has room
+ * for shared->capacity of them.  relations are theirs, and count the pages that are listed.
+ * They stay pinned until tp_unlist_buffers(), or until the end of the (sub)transaction
+ * after an error.  Returns the number of those that are not listed, which have to be
+ * written, and are the first in dirty then.  Raises an internal error if there is not
+ * enough room.
  */
-void
-tp_list_buffer(int i)
+int
+tp_list_buffers(FlushShared *shared, int limit, int *dirty, int ndirty,
+				HTAB *relations)
 {
-	pin_local_buffer(i);
-	listed[nlisted++] = i;
-	is_listed[i] = true;
+	ResourceOwner old = CurrentResourceOwner;
+	TempRelation *relation = NULL;
+	int			left = 0;
+
+	shared->npages = 0;
+	shared->memory = memory;
+	if (limit > 0 && listed == NULL)
+	{
+		is_listed = MemoryContextAllocExtended(TopMemoryContext,
+											   NLocBuffer * sizeof(bool),
+											   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+		listed = MemoryContextAllocExtended(TopMemoryContext,
+											NLocBuffer * sizeof(int),
+											MCXT_ALLOC_HUGE);
+	}
+	for (int n = 0; n < ndirty; n++)
+	{
+		int			i = dirty[n];
+		BufferTag	tag = GetLocalBufferDescriptor(i)->tag;
+		SharedPage *page;
+
+		if (!tp_is_listed(i) && (limit <= 0 || !tp_buffer_is_shared(i)))
+		{
+			dirty[left++] = i;
+			continue;
+		}
+		if (shared->npages == shared->capacity)
+			elog(ERROR, "no room to list block %u of a temporary table, which workers are reading",
+				 tag.blockNum);
+		if (!tp_is_listed(i))
+		{
+			CurrentResourceOwner = CurTransactionResourceOwner;
+			pin_local_buffer(i);
+			CurrentResourceOwner = old;
+			listed[nlisted++] = i;
+			is_listed[i] = true;
+			limit--;
+		}
+		relation = tp_relation_of_buffer(relations, i, relation);
+		relation->dirtied++;
+		relation->shareable++;
+		page = &shared->pages[shared->npages++];
+		page->relid = relation->relid;
+		page->fork = BufTagGetForkNum(&tag);
+		page->block = tag.blockNum;
+		page->buffer = i;
+	}
+	return left;
 }
 
 /*
- * Unlist all buffers but those that were listed first, so many, and unpin them if unpin is
- * true.  Otherwise raises nothing.
+ * Unlist all buffers but those that were listed first, so many.  The workers that read the
+ * others have exited.  If unpin is set, unpins these; after an error the resource owner of
+ * the (sub)transaction does that, and this raises nothing.
  */
 void
 tp_unlist_buffers(int first, bool unpin)
 {
+	ResourceOwner old = CurrentResourceOwner;
+
+	CurrentResourceOwner = CurTransactionResourceOwner;
 	while (nlisted > first)
 	{
 		int			i = listed[--nlisted];
@@ -438,6 +598,7 @@ tp_unlist_buffers(int first, bool unpin)
 		if (unpin)
 			ReleaseBuffer(-i - 1);
 	}
+	CurrentResourceOwner = old;
 }
 
 /* Do workers read the page of buffer i in the leader's memory now? */
@@ -470,14 +631,6 @@ tp_sharing_failure(void)
 	if (tp_used_buffers() > 0 && !tp_buffer_is_shared(0))
 		return "local buffers were in use before";
 	return NULL;
-}
-
-/* The shared memory, for workers; only if tp_sharing(). */
-const SharedMemory *
-tp_shared_memory(void)
-{
-	Assert(memory.address != NULL);
-	return &memory;
 }
 
 /* Is the memory of buffer i shared? */

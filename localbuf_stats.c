@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * localbuf_stats.c
- *	  Counting the session's pool of local buffers.
+ *	  Finding and counting the pages in the session's pool of local buffers.
  *
  * Core counts neither the dirty local buffers nor the buffers of each
  * relation, so one walk over the descriptors counts both, for all relations at
@@ -31,6 +31,38 @@
 
 #include "localbuf.h"
 
+/*
+ * Set *buffers to the numbers of the buffers that hold a page of relations, a hash table
+ * of TempRelation, or of any relation if that is NULL; if dirty is set, only of those
+ * that are dirty and that workers do not read in the leader's memory.  Returns their
+ * number.  The array is allocated in the current memory context.
+ */
+int
+tp_find_buffers(HTAB *relations, bool dirty, int **buffers)
+{
+	int			used = tp_used_buffers();
+	int			n = 0;
+	TempRelation *relation = NULL;
+
+	*buffers = palloc_extended(Max((Size) used, 1) * sizeof(int), MCXT_ALLOC_HUGE);
+	for (int i = 0; i < used; i++)
+	{
+		BufferState state = LocalBufferStateRead(GetLocalBufferDescriptor(i));
+
+		if ((state & BM_TAG_VALID) == 0 ||
+			(dirty && ((state & BM_DIRTY) == 0 || tp_is_listed(i))))
+			continue;
+		if (relations != NULL)
+		{
+			relation = tp_relation_of_buffer(relations, i, relation);
+			if (relation == NULL)
+				continue;
+		}
+		(*buffers)[n++] = i;
+	}
+	return n;
+}
+
 /* by what part of the cost of the search may old counts be wrong? */
 #define TOLERANCE	0.125
 
@@ -38,18 +70,6 @@
 static MemoryContext last_context = NULL;
 static LocalBufStats *last_stats = NULL;
 static BufferUsage last_usage;
-
-static HTAB *
-make_counts(void)
-{
-	HASHCTL		ctl;
-
-	ctl.keysize = sizeof(RelFileLocator);
-	ctl.entrysize = sizeof(LocalBufCount);
-	ctl.hcxt = CurrentMemoryContext;
-	return hash_create("local buffers by relation", 64, &ctl,
-					   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-}
 
 /*
  * Walk over the pool.  Returns the counts in the current memory context; takes
@@ -59,33 +79,23 @@ LocalBufStats *
 tp_localbuf_stats_collect(void)
 {
 	LocalBufStats *stats = palloc0(sizeof(LocalBufStats));
-	LocalBufCount *count = NULL;
+	TempRelation *count = NULL;
 
-	stats->relations = make_counts();
+	stats->relations = tp_make_relations();
 	stats->allocated = tp_used_buffers();
 	stats->most_shared = tp_most_shared_pages(false);
 
 	for (int i = 0; i < stats->allocated; i++)
 	{
 		BufferDesc *buf = GetLocalBufferDescriptor(i);
-		BufferState state;
-		RelFileLocator locator;
+		BufferState state = LocalBufferStateRead(buf);
 
-		state = LocalBufferStateRead(buf);
 		if ((state & BM_TAG_VALID) == 0)
 			continue;
-
-		/* neighbors mostly hold pages of the same relation */
-		locator = BufTagGetRelFileLocator(&buf->tag);
-		if (count == NULL ||
-			memcmp(&count->locator, &locator, sizeof(RelFileLocator)) != 0)
-		{
-			bool		found;
-
-			count = hash_search(stats->relations, &locator, HASH_ENTER, &found);
-			if (!found)
-				count->allocated = count->dirtied = count->shareable = 0;
-		}
+		count = tp_relation_of_buffer(stats->relations, i, count);
+		if (count == NULL)
+			count = tp_enter_relation(stats->relations,
+									  BufTagGetRelFileLocator(&buf->tag));
 		count->allocated++;
 		if (state & BM_DIRTY)
 		{
@@ -138,17 +148,6 @@ tp_localbuf_stats_for_price(void)
 
 	last_stats->most_shared = tp_most_shared_pages(false);
 	return last_stats;
-}
-
-/*
- * Returns the counts of rel, all forks together, or NULL if the pool holds no
- * page of it.
- */
-LocalBufCount *
-tp_localbuf_stats_relation(LocalBufStats *stats, Relation rel)
-{
-	return hash_search(stats->relations, &RelationFileLocator(rel), HASH_FIND,
-					   NULL);
 }
 
 /*

@@ -115,7 +115,7 @@ extern const char *tp_serial_insert_reason(PlannedStmt *stmt);
 /* plan_processors.c */
 extern int	tp_usable_processors(void);
 extern double tp_parallel_divisor(int workers);
-extern int	tp_process_limit(Plan *plan, int workers, Cost *repeated);
+extern int	tp_process_limit(Plan *plan, int workers);
 
 /* plan_walk.c */
 #define FLUSH_NODE_NAME		"TempFlush"
@@ -190,8 +190,6 @@ typedef struct FlushPlan
 								 * there are workers? */
 	bool		any_volatile;	/* or a volatile function? */
 	int			processes;		/* that may run the plan below; 0: no limit */
-	Cost		repeated;		/* what of its cost each of them repeats, if
-								 * limited */
 } FlushPlan;
 
 extern CustomScan *tp_custom_scan_above(Plan *child, const char *name,

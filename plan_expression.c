@@ -7,7 +7,7 @@
  * with their input and comparison functions and the constraints of domains.
  * It may do anything, even read temporary relations without the executor's
  * knowledge.  A worker that runs none need not guard against that (see
- * exec_worker_relations.c).  The price of a flush depends on it before the query
+ * exec_worker_refuse.c).  The price of a flush depends on it before the query
  * is planned: pages that workers read in the leader's memory stay pinned while the
  * statement runs, and functions of users may need buffers, too (see
  * tp_most_shared_pages()).

@@ -288,8 +288,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 		info.any_user_code = all.user_code;
 		info.any_volatile = all.is_volatile;
 		info.processes = tp_process_limit(gather->lefttree,
-										  planned_workers(gather),
-										  &info.repeated);
+										  planned_workers(gather));
 		insert_flush_node(gather, &info, ++last_id);
 		flushed = list_concat_unique_oid(flushed, info.relids);
 	}

@@ -149,17 +149,14 @@ tp_parallel_divisor(int workers)
 
 /*
  * The number of processes that may run plan, which is below a Gather with this
- * number of workers; 0 for no limit.  If there is one, sets *repeated to the
- * cost that each process repeats, in planner cost units.
+ * number of workers; 0 for no limit.
  */
 int
-tp_process_limit(Plan *plan, int workers, Cost *repeated)
+tp_process_limit(Plan *plan, int workers)
 {
 	int			processors = tp_usable_processors();
 
-	*repeated = 0;
 	if (workers + (parallel_leader_participation ? 1 : 0) <= processors)
 		return 0;
-	*repeated = repeated_cost(plan);
-	return *repeated < REPEATED_PART * plan->total_cost ? 0 : processors;
+	return repeated_cost(plan) < REPEATED_PART * plan->total_cost ? 0 : processors;
 }

@@ -402,7 +402,8 @@ credit_saving(const FlushSaving *saving, LocalBufStats *stats)
 		Relation	table = tp_relation_open(lfirst_oid(lc));
 
 		if (rows[i] > 0)
-			tp_account_add(table, saving->saving * rows[i] / all_rows, price[i]);
+			tp_account_add(&RelationFileLocator(table),
+						   saving->saving * rows[i] / all_rows, price[i]);
 		RelationClose(table);
 	}
 }

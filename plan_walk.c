@@ -13,7 +13,7 @@
  * pins is not too small, and what is not known to be core's code counts as user
  * code; or the plan has an unknown node (of a fork or a newer minor release), and
  * the facts say so.  The executor checks the tables and indexes again (see
- * exec_check.c).
+ * exec_worker.c).
  *
  * Not detected are support functions that a user has added to one of core's
  * operator families, for a type of core's, nor those that the server picks because

@@ -15,6 +15,7 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
+#include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
 #include "temp_parallel.h"
@@ -33,6 +34,21 @@ tp_session_has_temp_tables(void)
 
 	GetTempNamespaceState(&namespace, &toast_namespace);
 	return OidIsValid(namespace);
+}
+
+/* Is statement a COPY that names a temporary table? */
+bool
+tp_is_copy_of_temp_table(Node *statement)
+{
+	RangeVar   *relation = IsA(statement, CopyStmt) ?
+		((CopyStmt *) statement)->relation : NULL;
+	Oid			relid;
+
+	if (relation == NULL || !tp_session_has_temp_tables())
+		return false;
+	relid = RangeVarGetRelid(relation, NoLock, true);
+	return OidIsValid(relid) &&
+		get_rel_persistence(relid) == RELPERSISTENCE_TEMP;
 }
 
 /*

@@ -19,14 +19,6 @@ LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION pg_allocated_local_buffers() IS
 'number of local buffers of this session that have storage';
 
-CREATE FUNCTION pg_dirty_local_buffers()
-RETURNS integer
-AS 'MODULE_PATHNAME', 'pg_dirty_local_buffers'
-LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
-
-COMMENT ON FUNCTION pg_dirty_local_buffers() IS
-'number of dirty local buffers of this session';
-
 -- showing local buffers
 
 CREATE FUNCTION temp_parallel_pages(
@@ -47,6 +39,14 @@ LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION temp_parallel_pages() IS
 'local buffers of this session, for the view pg_local_buffers and for functions that count them';
+
+CREATE FUNCTION pg_dirty_local_buffers()
+RETURNS integer
+LANGUAGE sql STRICT VOLATILE PARALLEL UNSAFE
+RETURN (SELECT count(*) FROM temp_parallel_pages() WHERE isdirty);
+
+COMMENT ON FUNCTION pg_dirty_local_buffers() IS
+'number of dirty local buffers of this session';
 
 CREATE VIEW pg_local_buffers AS
 SELECT bufferid, relfilenode, reltablespace, reldatabase, relforknumber, relblocknumber, isdirty, usagecount, pins

@@ -55,6 +55,7 @@ typedef struct SessionStats
 extern SessionStats tp_session_stats;
 
 extern bool tp_session_has_temp_tables(void);
+extern bool tp_is_copy_of_temp_table(Node *statement);
 extern bool tp_is_session_temp_table(Oid relid);
 
 #endif							/* TEMP_PARALLEL_H */

@@ -126,7 +126,8 @@ foreach my $section (grep { exists $columns{ $_->[0] } } @sections)
 # ----------
 same('lines of EXPLAIN',
 	[ map { map { s/:.*//r } "$_->[0] $_->[1]" =~ /`([^`]+)`/g } rows($reference, 'in text') ],
-	[ $source =~ /ExplainProperty\w+\(\s*"([^"]+)"/g ]);
+	[ $source =~ /(?:ExplainProperty|explain_)\w+\(\s*"([^"]+)"/g,
+		$source =~ /\{"\w+", "([^"]+)", /g ]);
 
 # ----------
 # Errors
