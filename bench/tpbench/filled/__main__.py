@@ -1,18 +1,16 @@
 """bench/fill_and_query: sessions that fill tables and then run the same report."""
 
 import argparse
-import os
 import sys
 
 from ..common import measure
 from ..common.arguments import listed, require_writable
 from ..common.machine import load_average, load_line, machine
 from ..common.progress import Progress, TimeLeft
-from ..common.session import FLUSHED, OFF, ON, UNLOGGED, connect, value
+from ..common.session import DEFAULTS, FLUSHED, OFF, ON, UNLOGGED, connect, value
 from . import plot, report, sequence
 
 ARMS = (OFF, FLUSHED, ON, UNLOGGED)
-SETTINGS = {"temp_buffers": os.environ.get("TEMP_BUFFERS", "512MB")}
 # For the reader, as they are not set.
 SHOWN = ("temp_buffers", "shared_buffers", "work_mem", "max_parallel_workers_per_gather", "jit")
 
@@ -43,7 +41,7 @@ def measured(args, progress):
             for arm in measure.rotated(ARMS, n):
                 progress.step(f"round {n + 1} {name} {arm.name}, {left}")
                 loads.append(load_average())
-                sequences.append(sequence.run(SETTINGS, arm, name, n, args.rows, args.queries))
+                sequences.append(sequence.run(DEFAULTS, arm, name, n, args.rows, args.queries))
                 left.advance()
         progress.say(f"round {n + 1} of {args.rounds} done, {left}")
     return sequences, loads
@@ -53,7 +51,7 @@ def main():
     args = arguments()
     progress = Progress()
     require_writable(args.csv, args.plot)
-    with connect(SETTINGS) as conn:
+    with connect(DEFAULTS) as conn:
         settings = ", ".join(f"{name} = {value(conn, f'SHOW {name}')}" for name in SHOWN)
         version = value(conn, "SELECT version()").split(" on ")[0]
     progress.say(machine())

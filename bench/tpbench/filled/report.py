@@ -4,7 +4,7 @@ import csv
 from collections import Counter
 from statistics import median
 
-from ..common.report import rule, spread
+from ..common.measure import rule, spread
 from .sequence import WORKLOADS, ratios, same_answers
 
 ARMS = ("off", "flushed", "on", "unlogged")
