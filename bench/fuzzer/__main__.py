@@ -65,15 +65,11 @@ class Log:
                 and not any(f'could not open file "{path}' in line for path in gone)]
 
 
-def connect(options):
-    return Session(options)
-
-
 def wait_for_server(options):
     """Wait for crash recovery."""
     for _ in range(60):
         try:
-            connect(options).close()
+            Session(options).close()
             return
         except SessionLost:
             time.sleep(1)
@@ -81,7 +77,7 @@ def wait_for_server(options):
 
 
 def prepare(options):
-    session = connect(options)
+    session = Session(options)
     options.version = int(session.run("SHOW server_version_num").rows[0]) // 10000
     options.cassert = session.run("SHOW debug_assertions").rows == ["on"]
     for sql in PREPARE:
