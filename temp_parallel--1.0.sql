@@ -438,7 +438,7 @@ BEGIN
 		   gains, ratios, write_cv, gain_cv
 	  FROM unnest(writes[1:], reads[1:], scans[1:], processed[1:], gains[1:]) AS m (w, r, s, p, g);
 	write_cv := write_cv / write_page_us;
-	gain_cv := gain_cv / nullif(gain_page_us, 0);
+	gain_cv := coalesce(gain_cv / nullif(abs(gain_page_us), 0), 'infinity');	-- of a loss, too
 	gain_low := gains[below + 1];
 	gain_high := gains[iterations - below];
 	ratio_low := ratios[below + 1];

@@ -7,6 +7,9 @@
 #                               Debian release's own version
 #   bench_server PGCONFIG       the same, and start a cluster
 #   bench_driver MODULE ARG...  run a module or package of bench/tpbench as a step
+#   bench_main MODULE VALUED FLAGS ARG...  all of a program whose options, --pg-config and
+#                               --keep excepted, are those of its driver: VALUED, which
+#                               have a value, and FLAGS; lists with spaces around each
 #   python_venv NAME REQUIREMENTS  install Python packages into a virtual environment
 
 # For what is expensive to obtain again. The user may delete it.
@@ -79,4 +82,30 @@ bench_driver() {
 	wait "$child" || status=$?
 	child=
 	return "$status"
+}
+
+bench_main() {
+	local module=$1 valued=$2 flags=$3 options=() pg_config=''
+	local buffers=512MB		# room for all tables
+	shift 3
+	while [ $# -gt 0 ]; do
+		case $1 in
+			--pg-config) pg_config=${2:?--pg-config needs a path}; shift ;;
+			--keep) export keep=1 ;;
+			*)
+				if [[ $valued = *" $1 "* ]]; then
+					options+=("$1" "${2:?$1 needs a value}"); shift
+				elif [[ $flags = *" $1 "* ]]; then
+					options+=("$1")
+				else
+					sed -n '2,/^set/s/^# \{0,1\}//p' "$0"
+					exit 2
+				fi
+				;;
+		esac
+		shift
+	done
+	make_workdir
+	bench_server "$pg_config"
+	bench_driver "$module" "${options[@]}"
 }

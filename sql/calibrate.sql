@@ -67,7 +67,7 @@ SELECT measured_pages, measured_iterations,
 	   sign(planner_unit_us) = sign(gain_page_us) AS unit,
 	   ratio_low > 0 AND ratio_low <= write_read_ratio AND write_read_ratio <= ratio_high AS ratio,
 	   gain_low <= gain_page_us AND gain_page_us <= gain_high AS gain,
-	   write_cv >= 0 AS cv,
+	   write_cv >= 0 AND gain_cv >= 0 AS cv,
 	   scan_buffer_us < write_page_us AS scan_is_cheaper,
 	   coalesce(write_temp_page_cost > 0, gain_low <= 0) AS write_temp_page_cost,
 	   coalesce(buffer_scan_cost > 0, gain_low <= 0) AS buffer_scan_cost
@@ -112,8 +112,8 @@ $$;
 RESET temp_parallel.write_temp_page_cost;
 RESET temp_parallel.buffer_scan_cost;
 
--- Too much variation: no recommendation, and a warning with the numbers in its
--- detail.
+-- Too much variation, which any is if none is allowed: no recommendation, and a
+-- warning with the numbers in its detail, whether workers gain or lose time.
 SET client_min_messages = warning;
 \set VERBOSITY terse
 SELECT write_page_us > 0 AS write, write_temp_page_cost, buffer_scan_cost,

@@ -5,6 +5,7 @@
 --
 CREATE EXTENSION temp_parallel;
 \i sql/include/cheap_workers.sql
+\i sql/include/same.sql
 SET temp_buffers = '64MB';
 
 -- The same tables in two schemas, permanent and temporary.
@@ -61,11 +62,12 @@ BEGIN
 END $$;
 
 -- Is the plan the same over both, with workers? Are rows of a table aggregated before
--- a join, as can be expected of this server? Is the answer the same?
+-- a join, as can be expected of this server? Is the answer the same? (Rows that differ
+-- are printed.)
 CREATE FUNCTION pg_temp.compare(query text, OUT same_plan bool, OUT in_workers bool,
 	OUT eager_as_expected bool, OUT same_answer bool) LANGUAGE plpgsql AS $$
 DECLARE
-	digest text := 'SELECT md5(string_agg(q::text, '','' ORDER BY q::text)) FROM (' || query || ') q';
+	rows text := 'SELECT string_agg(q::text, chr(10) ORDER BY q::text) FROM (' || query || ') q';
 	permanent text[];
 	temp text[];
 	eager bool;
@@ -81,10 +83,10 @@ BEGIN
 		RAISE NOTICE E'permanent:\n%\ntemporary:\n%', array_to_string(permanent, E'\n'), array_to_string(temp, E'\n');
 	END IF;
 	PERFORM set_config('search_path', 'eager, pg_temp', true);
-	EXECUTE digest INTO expected;
+	EXECUTE rows INTO expected;
 	PERFORM set_config('search_path', 'pg_temp', true);
-	EXECUTE digest INTO answer;
-	same_answer := answer = expected;
+	EXECUTE rows INTO answer;
+	same_answer := pg_temp.same('temporary', answer, expected);
 END $$;
 \set check 'SELECT * FROM pg_temp.compare'
 

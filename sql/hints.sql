@@ -47,8 +47,8 @@ SELECT * FROM hints('core');
 
 -- A flush sets the same ones: of a table, and below, of the whole pool.
 SELECT pg_flush_local_buffers('flushed') > 0 AS written;
-SELECT count(*) AS differ FROM hints('flushed') f JOIN hints('core') c USING (lp)
- WHERE (f.xmin, f.xmax) IS DISTINCT FROM (c.xmin, c.xmax);
+SELECT f AS flushed, c AS core FROM hints('flushed') f FULL JOIN hints('core') c USING (lp)
+ WHERE f IS DISTINCT FROM c;
 
 -- So does the flush before workers are launched.
 ALTER TABLE flushed_for_workers SET (parallel_workers = 2);
@@ -56,14 +56,14 @@ ALTER TABLE flushed_for_workers SET (parallel_workers = 2);
 SET parallel_leader_participation = off;
 EXPLAIN (COSTS OFF) SELECT count(*), sum(id), sum(v) FROM flushed_for_workers;
 SELECT count(*), sum(id), sum(v) FROM flushed_for_workers;
-SELECT count(*) AS differ FROM hints('flushed_for_workers') f JOIN hints('core') c USING (lp)
- WHERE (f.xmin, f.xmax) IS DISTINCT FROM (c.xmin, c.xmax);
+SELECT f AS flushed, c AS core FROM hints('flushed_for_workers') f FULL JOIN hints('core') c USING (lp)
+ WHERE f IS DISTINCT FROM c;
 RESET ALL;
 SET max_parallel_workers_per_gather = 0;
 
 SELECT pg_flush_local_buffers() > 0 AS written;
-SELECT count(*) AS differ FROM hints('flushed_with_all') f JOIN hints('core') c USING (lp)
- WHERE (f.xmin, f.xmax) IS DISTINCT FROM (c.xmin, c.xmax);
+SELECT f AS flushed, c AS core FROM hints('flushed_with_all') f FULL JOIN hints('core') c USING (lp)
+ WHERE f IS DISTINCT FROM c;
 
 -- The pages on disk have these hint bits and a valid checksum. A scan has none
 -- to add and leaves the pages clean.
@@ -142,7 +142,7 @@ FROM pg_class c, generate_series(0, pg_relation_size(c.oid) / current_setting('b
 WHERE c.oid IN ('indexed_pkey'::regclass, 'indexed_hash'::regclass, 'indexed_id_seq'::regclass, 'other'::regclass);
 SELECT pg_flush_local_buffers() > 0 AS written;
 -- without pd_lsn and pd_checksum
-SELECT rel, bool_and(substring(page, 11) = substring(get_raw_page(rel::text, block::int), 11)) AS as_it_was
+SELECT rel, array_agg(block) FILTER (WHERE substring(page, 11) <> substring(get_raw_page(rel::text, block::int), 11)) AS changed
 FROM pages GROUP BY rel ORDER BY rel::text;
 
 -- A clean page is not written for its hint bits.

@@ -5,6 +5,7 @@
 --
 CREATE EXTENSION temp_parallel;
 \i sql/include/cheap_workers.sql
+\i sql/include/same.sql
 \i sql/include/explain.sql
 -- Rows are expensive to pass on, so that one Gather at the top is best.
 SET parallel_tuple_cost = 5;
@@ -41,8 +42,8 @@ BEGIN
 	END LOOP;
 END $$;
 
--- Does a query return the same rows as without workers?
-CREATE FUNCTION same(query text) RETURNS bool LANGUAGE plpgsql AS $$
+-- Does a query return the same rows as without workers? Those that differ are printed.
+CREATE FUNCTION same_rows(query text) RETURNS bool LANGUAGE plpgsql AS $$
 DECLARE
 	with_workers text;
 	without text;
@@ -53,7 +54,7 @@ BEGIN
 	SET LOCAL temp_parallel.enabled = off;
 	EXECUTE query INTO without;
 	SET LOCAL temp_parallel.enabled = on;
-	RETURN with_workers = without;
+	RETURN pg_temp.same('with workers', with_workers, without);
 END $$;
 
 -- Each process builds its own hash table over the aggregate.
@@ -143,7 +144,7 @@ CREATE FUNCTION check_shape(query text, OUT workers int, OUT leader text, OUT sa
 LANGUAGE plpgsql AS $$
 BEGIN
 	SELECT r.workers, r.leader INTO workers, leader FROM run(query) r;
-	same := same(query);
+	same := same_rows(query);
 END $$;
 SELECT * FROM check_shape('SELECT k, count(*), sum(m) FROM t JOIN ' || :'inner' || ' GROUP BY k ORDER BY k');
 -- Gather Merge, with all rows and with a bounded sort

@@ -14,6 +14,7 @@
 CREATE EXTENSION temp_parallel;
 SET temp_buffers = 100;
 \i sql/include/cheap_workers.sql
+\i sql/include/same.sql
 SET work_mem = '64kB';
 
 -- Runs a query with the extension on, and then off. Returns whether the results
@@ -22,7 +23,7 @@ SET work_mem = '64kB';
 CREATE FUNCTION read_both(query text, OUT same_answer bool, OUT in_workers bool, OUT written int)
 LANGUAGE plpgsql AS $$
 DECLARE
-	digest text := 'SELECT md5(string_agg(q::text, '','' ORDER BY q::text)) FROM (' || query || ') q';
+	rows text := 'SELECT string_agg(q::text, chr(10) ORDER BY q::text) FROM (' || query || ') q';
 	expected text;
 	answer text;
 	plan jsonb;
@@ -33,11 +34,11 @@ BEGIN
 	  FROM jsonb_path_query(plan, 'strict $.** ? (@."Custom Plan Provider" == "TempFlush")') node;
 	in_workers := flushed IS NOT NULL;
 	written := (plan->0->'Plan'->>'Local Written Blocks')::int - flushed;
-	EXECUTE digest INTO answer;
+	EXECUTE rows INTO answer;
 	PERFORM set_config('temp_parallel.enabled', 'off', true);
-	EXECUTE digest INTO expected;
+	EXECUTE rows INTO expected;
 	PERFORM set_config('temp_parallel.enabled', 'on', true);
-	same_answer := answer = expected;
+	same_answer := pg_temp.same('with workers', answer, expected);
 END $$;
 
 -- Before each case: committed row versions without hint bits, all over the table.

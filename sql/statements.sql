@@ -183,7 +183,7 @@ SELECT count(*), sum(v), sum(g) FROM t;
 CREATE FUNCTION pg_temp.nested(x int) RETURNS bigint LANGUAGE plpgsql PARALLEL RESTRICTED AS
 $$ DECLARE s bigint; BEGIN SELECT sum(v) INTO s FROM t WHERE g = x; RETURN s; END $$;
 :change
-SELECT g, sum(v) = pg_temp.nested(g) AS same FROM t GROUP BY g ORDER BY g;
+SELECT g, sum(v), pg_temp.nested(g) FROM t GROUP BY g ORDER BY g;
 :flushed
 
 --

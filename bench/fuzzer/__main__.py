@@ -7,8 +7,11 @@ import subprocess
 import sys
 import time
 
-from . import calls, episode, reduce
+from . import calls, reduce
+from .episode import Episode
+from .report import Counts, Failure
 from .session import Session, SessionLost
+from .statements import PREPARE
 
 # What must not be in a server's log. The comparison judges errors.
 SUSPECT = re.compile(
@@ -62,15 +65,11 @@ class Log:
                 and not any(f'could not open file "{path}' in line for path in gone)]
 
 
-def connect(options):
-    return Session(options)
-
-
 def wait_for_server(options):
     """Wait for crash recovery."""
     for _ in range(60):
         try:
-            connect(options).close()
+            Session(options).close()
             return
         except SessionLost:
             time.sleep(1)
@@ -78,10 +77,10 @@ def wait_for_server(options):
 
 
 def prepare(options):
-    session = connect(options)
+    session = Session(options)
     options.version = int(session.run("SHOW server_version_num").rows[0]) // 10000
     options.cassert = session.run("SHOW debug_assertions").rows == ["on"]
-    for sql in episode.PREPARE:
+    for sql in PREPARE:
         session.run(sql)
     for name in calls.EXTENSIONS:
         session.run(f"CREATE EXTENSION IF NOT EXISTS {name}")
@@ -141,18 +140,18 @@ def main():
     missing = sorted(set(calls.EXTENSIONS) - options.contrib)
     print(f"seed {options.seed}, PostgreSQL {options.version}"
           + (f", without {', '.join(missing)}" if missing else ""), flush=True)
-    counts, log = episode.Counts(), Log(options.log)
+    counts, log = Counts(), Log(options.log)
     started = shown = time.monotonic()
     failures, number = 0, (options.episode or options.first) - 1
     while True:
         number += 1
         try:
-            current = episode.Episode(options, number, counts)
+            current = Episode(options, number, counts)
             current.run()
             suspects = log.suspects(current.gone)
             if suspects:
-                raise episode.Failure("in the server's log", [])
-        except episode.Failure as failure:
+                raise Failure("in the server's log", [])
+        except Failure as failure:
             failures += 1
             if not str(failure).startswith("in the"):
                 suspects = log.suspects(current.gone)

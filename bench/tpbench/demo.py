@@ -9,8 +9,7 @@ from statistics import geometric_mean
 
 from .common import measure, slower, tpch
 from .common.progress import Progress
-from .common.session import OFF, ON, connect, use, value
-from .common.settings import SETTINGS, line
+from .common.session import OFF, ON, SETTINGS, connect, line, use, value
 
 SHOWN = "q01"       # the query whose plan is shown
 # Run before it each time, so that there are dirty pages: those of the load may have

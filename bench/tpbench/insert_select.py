@@ -4,20 +4,16 @@ The target is emptied before each run, which is not timed. What it contains afte
 compared.
 """
 
-import os
 import time
 from statistics import median
 
 from .common import measure
 from .common.arguments import rows_and_rounds
 from .common.machine import load_average, load_line, machine
-from .common.measure import Run
+from .common.measure import Run, rule, spread
 from .common.progress import Progress, TimeLeft
-from .common.report import rule, spread
-from .common.session import Arm, connect, value
-from .common.settings import line
+from .common.session import DEFAULTS, Arm, connect, line, value
 
-SETTINGS = {"temp_buffers": os.environ.get("TEMP_BUFFERS", "512MB")}
 OFF = Arm("off", "TEMP", {"temp_parallel.insert_select": "off"})
 ON = Arm("on", "TEMP", {"temp_parallel.insert_select": "on"})
 ARMS = (OFF, ON)
@@ -62,7 +58,7 @@ def main():
     args = rows_and_rounds("bench/insert_select", 2_000_000, 7)
     progress = Progress()
     progress.say(machine())
-    conn = connect(SETTINGS)
+    conn = connect(DEFAULTS)
     progress.say(f"loading {args.rows} rows")
     load(conn, args.rows)
     statements = {
@@ -81,7 +77,7 @@ def main():
                 runs.append(run(conn, arm, sql, name, "warm" if n < 0 else "repeat", n))
             left.advance()
 
-    print(f"\n{value(conn, 'SELECT version()')}\n{args.rows} rows; {line(SETTINGS)}, the rest at"
+    print(f"\n{value(conn, 'SELECT version()')}\n{args.rows} rows; {line(DEFAULTS)}, the rest at"
           f" its defaults\nmedians of {args.rounds} rounds; a ratio is the median over the rounds,"
           f" in brackets the lowest and the highest\n{load_line(loads)}\n")
     head = f"{'INSERT ... SELECT':26}{'rows':>9}{'off ms':>10}{'on ms':>10}{'on/off':>21}  plan when on"

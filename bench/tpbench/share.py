@@ -13,10 +13,9 @@ from statistics import median
 from .common import measure
 from .common.arguments import rows_and_rounds
 from .common.machine import load_average, load_line, machine
+from .common.measure import rule, spread
 from .common.progress import Progress, TimeLeft
-from .common.report import rule, spread
-from .common.session import OFF, ON, UNLOGGED, Arm, connect, use, value
-from .common.settings import line
+from .common.session import OFF, ON, UNLOGGED, Arm, connect, line, use, value
 from .filled.sequence import FILL, ONE_TABLE, TABLE
 
 SETTINGS = {"temp_buffers": os.environ.get("TEMP_BUFFERS", "512MB")}

@@ -5,11 +5,13 @@
 -- cheap_workers.sql.
 --
 
+\i sql/include/same.sql
+
 -- Runs a statement in three ways, undoes each, and compares what is in the tables
 -- of target, a query, afterwards.
 --   workers  were any launched, or the reason that EXPLAIN gives
 --   n        rows that target then has
---   answers  the same in the three ways?
+--   answers  the same in the three ways? Rows that differ are printed.
 CREATE FUNCTION pg_temp.inserts(statement text, target text)
 RETURNS TABLE (workers text, n bigint, answers text)
 LANGUAGE plpgsql
@@ -56,11 +58,9 @@ BEGIN
 				END IF;
 		END;
 		results := results || coalesce(result, 'nothing');
-		IF results[1] <> result THEN
-			RAISE NOTICE '%: %', mode, left(result, 500);
-		END IF;
 	END LOOP;
-	answers := CASE WHEN results[1] = results[3] AND results[2] = results[3]
+	answers := CASE WHEN pg_temp.same('workers alone', results[1], results[3]) AND
+						 pg_temp.same('workers and leader', results[2], results[3])
 			   THEN 'same' ELSE 'DIFFERENT' END;
 	RETURN NEXT;
 END

@@ -4,6 +4,8 @@
 -- query, and the settings of cheap_workers.sql.
 --
 
+\i sql/include/same.sql
+
 -- Runs a query with its temporary tables read by workers only, by workers and
 -- leader, and by core's plan.  In this order, the pages that the previous statement
 -- has changed are dirty when the workers are launched.
@@ -11,7 +13,7 @@
 --   shape_found  each of the given plan lines is below Gather
 --   answers      the three results are equal, including their order if the query
 --                ends in ORDER BY
--- A plan that is not as expected is printed.
+-- A plan that is not as expected is printed, and so are rows that differ.
 CREATE FUNCTION pg_temp.both_ways(query text, VARIADIC shape text[] DEFAULT '{}')
 RETURNS TABLE (flushed boolean, shape_found boolean, n bigint, answers text)
 LANGUAGE plpgsql
@@ -85,8 +87,8 @@ BEGIN
 		results := results || result;
 		DROP TABLE both_ways_result;
 	END LOOP;
-	answers := CASE WHEN results[1] IS NOT DISTINCT FROM results[3] AND
-						 results[2] IS NOT DISTINCT FROM results[3]
+	answers := CASE WHEN pg_temp.same('workers alone', results[1], results[3]) AND
+						 pg_temp.same('workers and leader', results[2], results[3])
 			   THEN 'same' ELSE 'DIFFERENT' END;
 	RETURN NEXT;
 END

@@ -3,13 +3,14 @@
 -- The settings of cheap_workers.sql, with which workers read dirty pages in the leader's
 -- memory, and functions for that.
 --
+\i sql/include/same.sql
 \i sql/include/cheap_workers.sql
 \set ECHO none
 -- writing a page costs more than sharing it, whatever has been shared before
 SET temp_parallel.write_temp_page_cost = 10;
 
 -- Runs a query, by workers and leader and by workers alone, and compares the answer with
--- that of the leader alone. Pages of table t are dirty before. What its execution shared
+-- that of the leader alone; rows that differ are printed. Pages of table t are dirty before. What its execution shared
 -- and flushed is that of the first run.
 CREATE FUNCTION pg_temp.shared(query text)
 RETURNS TABLE (shared boolean, flushed boolean, launched boolean, answer text, same boolean)
@@ -34,7 +35,7 @@ BEGIN
 	EXECUTE query INTO alone;
 	SET LOCAL temp_parallel.enabled = off;
 	EXECUTE query INTO expected;
-	same := answer IS NOT DISTINCT FROM expected AND alone IS NOT DISTINCT FROM expected;
+	same := pg_temp.same('workers and leader', answer, expected) AND pg_temp.same('workers alone', alone, expected);
 	answer := CASE WHEN length(answer) > 60 THEN md5(answer) ELSE answer END;
 	RETURN NEXT;
 END

@@ -8,8 +8,7 @@ from ..common import measure
 from ..common.arguments import listed, require_writable
 from ..common.machine import busy, machine
 from ..common.progress import Progress, TimeLeft
-from ..common.session import apply, connect, use, value
-from ..common.settings import SETTINGS, line
+from ..common.session import SETTINGS, apply, connect, line, use, value
 from . import grid, policy, report
 
 

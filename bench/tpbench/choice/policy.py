@@ -1,12 +1,13 @@
 """Policies for choosing between parallel and serial plans, and their regret."""
 
+import sys
 from dataclasses import dataclass
 
 from ..common import measure
-from ..common.calibrate import calibrate
 from ..common.session import Arm, apply, use
 from .grid import Point
 
+TRIES = 5       # calibrations, as the machine may be busy
 COMMON = {"temp_parallel.enabled": "on", "search_path": "pg_temp, public"}
 COSTS = ("temp_parallel.write_temp_page_cost", "temp_parallel.buffer_scan_cost")
 PLANNER = ("max_parallel_workers_per_gather", "parallel_setup_cost", "parallel_tuple_cost")
@@ -34,6 +35,23 @@ def server_settings(conn):
 def default_costs(conn):
     return tuple(float(conn.execute("SELECT boot_val FROM pg_settings WHERE name = %s",
                                     (name,)).fetchone()[0]) for name in COSTS)
+
+
+def calibrate(conn, progress):
+    """The recommended constants of the cost model."""
+    for _ in range(TRIES):
+        result = conn.execute(
+            "SELECT write_temp_page_cost, buffer_scan_cost, write_page_us, read_page_us,"
+            " process_page_us, gain_page_us, planner_unit_us, write_cv, gain_cv"
+            " FROM temp_parallel_calibrate()").fetchone()
+        write, scan, write_us, read_us, process_us, gain_us, unit_us, write_cv, gain_cv = result
+        progress.say(f"calibrated: a page takes {write_us:.2f} us to write, {read_us:.2f} to read,"
+                     f" {process_us:.2f} to process, of which workers gain {gain_us:.2f};"
+                     f" a unit of the planner is {unit_us:.2f} us"
+                     f" (coefficient of variation: writing {write_cv:.0%}, gain {gain_cv:.0%})")
+        if write is not None:
+            return write, scan
+    sys.exit("the machine is too busy to calibrate")
 
 
 def model_constants(conn, progress, calibrated=None):

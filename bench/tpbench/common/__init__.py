@@ -1,7 +1,7 @@
 """Modules that several programs use.
 
-session: a connection and the arms of a comparison; settings: what all arms share;
-tpch: the TPC-H tables and queries; measure: time and answer of a query; machine: what
-it is and how busy; calibrate: its constants of the cost model; arguments: values of
-options; report: parts of tables; progress: lines on the terminal.
+session: a connection, its settings, and the arms of a comparison; measure: time and
+answer of a query; tpch: its tables and queries; machine: what it is and how busy;
+arguments: values of options; progress: lines on the terminal; slower (script/demo): why
+a query takes longer.
 """

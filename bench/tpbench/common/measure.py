@@ -1,4 +1,4 @@
-"""Running a query: its time and a digest of its answer."""
+"""Running a query: its time and a digest of its answer. Parts of tables of results."""
 
 import hashlib
 import time
@@ -99,3 +99,12 @@ def plans(runs, workload, phase, arm):
 
 def same_answers(runs, workload):
     return len({r.digest for r in runs if r.workload == workload}) == 1
+
+
+def rule(text):
+    print("-" * len(text))
+
+
+def spread(values):
+    """Median, lowest and highest."""
+    return f"{median(values):6.2f} [{min(values):.2f}, {max(values):.2f}]"

@@ -4,9 +4,22 @@ A temporary table exists in one session only, so all arms of a comparison run in
 same session and differ in a few settings.
 """
 
+import os
 from dataclasses import dataclass
 
 import psycopg
+
+# The settings that all arms of a measurement share, if not the defaults.
+SETTINGS = {
+    # Too small for TPC-H at scale 1, as in real life.
+    "temp_buffers": os.environ.get("TEMP_BUFFERS", "512MB"),
+    "work_mem": "64MB",
+    # Each process compiles for itself, which may take longer than the query: that
+    # would be a measurement of LLVM.
+    "jit": "off",
+}
+# The same with all others at their defaults.
+DEFAULTS = {"temp_buffers": SETTINGS["temp_buffers"]}
 
 
 @dataclass(frozen=True)
@@ -25,6 +38,10 @@ ON = Arm("on", "TEMP", {"temp_parallel.enabled": "on", "search_path": "pg_temp, 
 FLUSHED = Arm("flushed", "TEMP", ON.settings | {"temp_parallel.share_local_buffers": "off"})
 UNLOGGED = Arm("unlogged", "UNLOGGED",
                {"temp_parallel.enabled": "off", "search_path": "unlogged, public, pg_temp"})
+
+
+def line(settings=SETTINGS):
+    return ", ".join(f"{name} = {value}" for name, value in settings.items())
 
 
 def connect(settings):

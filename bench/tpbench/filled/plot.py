@@ -2,7 +2,7 @@
 
 from statistics import median
 
-from .report import arms_of
+from .report import ARMS
 from .sequence import WORKLOADS
 
 # for color-blind readers, too (Okabe and Ito)
@@ -10,7 +10,7 @@ COLOURS = {"off": "#0072B2", "flushed": "#E69F00", "on": "#D55E00", "unlogged": 
 
 
 def draw_workload(axis, sequences, name):
-    for arm in arms_of(sequences):
+    for arm in ARMS:
         of_arm = [s for s in sequences if (s.workload, s.arm) == (name, arm)]
         times = [[s.queries[i].ms for s in of_arm] for i in range(len(of_arm[0].queries))]
         centres = [median(t) for t in times]

@@ -4,8 +4,11 @@ import csv
 from collections import Counter
 from statistics import median
 
-from ..common.report import rule, spread
+from ..common.measure import rule, spread
 from .sequence import WORKLOADS, ratios, same_answers
+
+ARMS = ("off", "flushed", "on", "unlogged")
+BASES = ("off", "flushed", "unlogged")     # with which on is compared
 
 # Of the time with temp_parallel off, by the number of queries.
 AIMS = {1: 0.70, 10: 0.72}
@@ -17,10 +20,6 @@ FURTHER = (
     ("load of the first table", "off", 1.10, lambda s: s.loads[0]),
     ("load of the second table", "off", 1.03, lambda s: s.loads[1]),
 )
-
-
-def arms_of(sequences):
-    return [a for a in ("off", "flushed", "on", "unlogged") if any(s.arm == a for s in sequences)]
 
 
 def plans(sequences):
@@ -39,37 +38,35 @@ def plans(sequences):
 def totals(sequences, name):
     """The totals of the first queries of a workload. Returns how many aims were missed."""
     chosen = [s for s in sequences if s.workload == name]
-    arms = arms_of(chosen)
-    bases = [a for a in arms if a != "on"] if "on" in arms else []
-    head = f"{'queries':8}" + "".join(f"{arm + ' ms':>13}" for arm in arms) \
-        + "".join(f"{'on/' + base:>21}" for base in bases) + "   aim, on/off"
+    head = f"{'queries':8}" + "".join(f"{arm + ' ms':>13}" for arm in ARMS) \
+        + "".join(f"{'on/' + base:>21}" for base in BASES) + "   aim, on/off"
     print(f"\n{WORKLOADS[name].title}, answers {'equal' if same_answers(chosen, name) else 'DIFFERENT'}"
           f"\n{head}")
     rule(head)
     missed = 0
     for k in range(1, len(chosen[0].queries) + 1):
         line = f"{k:<8}" + "".join(
-            f"{median(s.ms(k) for s in chosen if s.arm == arm):13.1f}" for arm in arms)
-        line += "".join(f"{spread(ratios(chosen, base, lambda s: s.ms(k))):>21}" for base in bases)
-        if k in AIMS and "off" in bases:
+            f"{median(s.ms(k) for s in chosen if s.arm == arm):13.1f}" for arm in ARMS)
+        line += "".join(f"{spread(ratios(chosen, base, lambda s: s.ms(k))):>21}" for base in BASES)
+        if k in AIMS:
             met = median(ratios(chosen, "off", lambda s: s.ms(k))) <= AIMS[k]
             missed += not met
             line += f"   {AIMS[k]:.2f} {'met' if met else 'MISSED'}"
         print(line)
     rule(head)
-    for arm in arms:
+    for arm in ARMS:
         of_arm = [s for s in chosen if s.arm == arm]
         print(f"{arm:9}load {median(sum(s.loads) for s in of_arm):.0f} ms;"
               f" plans: {plans(of_arm)}")
-    return missed + further(chosen, bases)
+    return missed + further(chosen)
 
 
-def further(sequences, bases):
+def further(sequences):
     """What else has an aim. Returns how many were missed."""
     missed = 0
     tables, queries = len(sequences[0].loads), len(sequences[0].queries)
     for what, base, aim, ms in FURTHER:
-        if base not in bases or "second" in what and tables < 2 or "fourth" in what and queries < 4:
+        if "second" in what and tables < 2 or "fourth" in what and queries < 4:
             continue
         values = ratios(sequences, base, ms)
         met = median(values) <= aim

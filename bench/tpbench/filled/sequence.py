@@ -28,43 +28,16 @@ SELECT s.region, count(*), sum(s.amount), sum(o.amount) FROM sales s JOIN orders
  WHERE s.day BETWEEN 100 AND 199 AND o.day BETWEEN 100 AND 199 GROUP BY s.region
 """
 
-# Rows of the report, and after each report one with its time, and the pages shared, the
-# pages flushed and the workers launched so far.
-LOOP = """
-CREATE FUNCTION pg_temp.reports(queries integer)
-RETURNS TABLE (region integer, sales bigint, amount numeric, quantity numeric,
-               ms float8, shared bigint, flushed bigint, launched bigint)
-LANGUAGE plpgsql AS $$
-#variable_conflict use_column
-DECLARE
-    started timestamptz;
-BEGIN
-    FOR n IN 1 .. queries LOOP
-        started := clock_timestamp();
-        RETURN QUERY
-        SELECT region, count(*), sum(amount), avg(quantity),
-               NULL::float8, NULL::bigint, NULL::bigint, NULL::bigint
-          FROM sales WHERE day BETWEEN 100 AND 299 GROUP BY region;
-        ms := extract(epoch FROM clock_timestamp() - started) * 1000;
-        SELECT pages_shared, pages_flushed, workers_launched INTO shared, flushed, launched
-          FROM temp_parallel_stats();
-        RETURN NEXT;
-    END LOOP;
-END $$
-"""
-
-
 @dataclass(frozen=True)
 class Workload:
     title: str
     tables: tuple
-    sql: str = None     # None: the loop
+    sql: str
 
 
 WORKLOADS = {
     "table": Workload("one table", ("sales",), ONE_TABLE),
     "join": Workload("join of two tables", ("sales", "orders"), TWO_TABLES),
-    "loop": Workload("loop in PL/pgSQL", ("sales",)),
 }
 
 
@@ -91,15 +64,14 @@ class Sequence:
         return sum(query.ms for query in self.queries[skipped:k])
 
 
-def fill(conn, arm, workload, rows, analyze):
+def fill(conn, arm, workload, rows):
     """The time of each table, in ms."""
     loads = []
     for name in workload.tables:
         start = time.perf_counter()
         conn.execute(TABLE.format(name=name, persistence=arm.persistence))
         conn.execute(FILL.format(name=name, rows=rows))
-        if analyze:
-            conn.execute(f"ANALYZE {name}")
+        conn.execute(f"ANALYZE {name}")
         loads.append((time.perf_counter() - start) * 1000)
     return loads
 
@@ -125,33 +97,14 @@ def statements(conn, arm, sql, queries):
     return result
 
 
-def loop(conn, arm, queries):
-    conn.execute(LOOP)
-    parallel = arm == UNLOGGED and measure.is_parallel(measure.explain(conn, arm, ONE_TABLE))
-    before = measure.counters(conn)
-    result, answer = [], []
-    for *values, ms, shared, flushed, launched in conn.execute(
-            f"SELECT * FROM pg_temp.reports({queries})"):
-        if ms is None:
-            answer.append(values)
-            continue
-        now = measure.Counters(shared, flushed, launched)
-        did = now.since(before)
-        result.append(Query(ms, kind(did, parallel), did.shared, did.flushed,
-                            measure.digest_rows(answer)))
-        answer, before = [], now
-    return result
-
-
-def run(settings, arm, name, round, rows, queries, analyze):
+def run(settings, arm, name, round, rows, queries):
     """Run a workload in a session of its own. Dropping the tables leaves the next session
     nothing to wait for."""
     workload = WORKLOADS[name]
     with connect(settings) as conn:
         use(conn, arm)
-        loads = fill(conn, arm, workload, rows, analyze)
-        done = statements(conn, arm, workload.sql, queries) if workload.sql \
-            else loop(conn, arm, queries)
+        loads = fill(conn, arm, workload, rows)
+        done = statements(conn, arm, workload.sql, queries)
         conn.execute(f"DROP TABLE {', '.join(workload.tables)}")
     return Sequence(name, arm.name, round, loads, done)
 

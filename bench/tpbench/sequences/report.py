@@ -3,7 +3,7 @@
 import csv
 from statistics import mean, median
 
-from ..common.report import rule
+from ..common.measure import rule
 
 TARGET = 25         # % of regret
 WORST = 8           # sequences that are listed

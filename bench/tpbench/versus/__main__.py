@@ -7,8 +7,7 @@ from pathlib import Path
 from ..common import measure, tpch
 from ..common.arguments import listed
 from ..common.progress import Progress, TimeLeft
-from ..common.session import OFF, ON, UNLOGGED, connect, use, value
-from ..common.settings import SETTINGS, line
+from ..common.session import DEFAULTS, OFF, ON, SETTINGS, UNLOGGED, connect, line, use, value
 from . import job, plot, report, workloads
 
 ARMS = (OFF, ON, UNLOGGED)
@@ -147,7 +146,7 @@ def main():
     directory = tpch.generate(f"{args.scale:g}")
     chosen = choose(workloads.synthetic(args.rows) + workloads.tpc_h(directory), args.only)
     names = [w.name for w in chosen]
-    shared = {"temp_buffers": SETTINGS["temp_buffers"]} if args.defaults else SETTINGS
+    shared = DEFAULTS if args.defaults else SETTINGS
     several = args.temp_buffers or [SETTINGS["temp_buffers"]]
     # A wrong path fails before the long work.
     for path in [args.csv] + [args.plot and plot_path(args.plot, b, args.temp_buffers) for b in several]:

@@ -4,8 +4,7 @@ import csv
 from dataclasses import asdict, fields
 from statistics import geometric_mean, median
 
-from ..common.measure import Run, median_ms, plans, ratios, same_answers, select
-from ..common.report import rule, spread
+from ..common.measure import Run, median_ms, plans, ratios, rule, same_answers, select, spread
 from . import job
 
 SLOWER, MUCH_SLOWER = 1.05, 1.15

@@ -1,0 +1,100 @@
+"""SQL that every episode runs: objects for its queries, and what other sessions do."""
+
+from . import calls, values
+
+# Run once per database.
+PREPARE = [
+    "SET allow_in_place_tablespaces = on",
+    "CREATE TABLESPACE fuzz_ts LOCATION ''",
+    "CREATE EXTENSION IF NOT EXISTS temp_parallel",
+    # For queries under row-level security, which does not apply to a superuser.
+    "CREATE ROLE fuzz_reader",
+    "GRANT CREATE ON TABLESPACE fuzz_ts TO fuzz_reader",
+    "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO fuzz_reader",
+    "ALTER DEFAULT PRIVILEGES GRANT USAGE ON SCHEMAS TO fuzz_reader",
+]
+
+# The start of every session.
+FUNCTIONS = [
+    "CREATE FUNCTION fz.run(q text) RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY"
+    " EXECUTE 'SELECT q::text FROM (' || q || ') q'; END $$",
+    "CREATE FUNCTION fz.loop(q text) RETURNS SETOF text LANGUAGE plpgsql AS $$ DECLARE r record;"
+    " BEGIN FOR r IN EXECUTE q LOOP RETURN NEXT r::text; END LOOP; END $$",
+    # A plan that runs without workers, and parallel ones while it runs.
+    "CREATE FUNCTION fz.nested(q text, q2 text) RETURNS SETOF text LANGUAGE plpgsql AS $$ DECLARE"
+    " r record; n int := 0; s text; BEGIN FOR r IN EXECUTE q LOOP n := n + 1; RETURN NEXT r::text;"
+    " IF n < 400 AND n % 80 = 1 THEN EXECUTE 'SELECT sum(hashtext(q::text)) FROM (' || q2 || ') q'"
+    " INTO s; RETURN NEXT s; END IF; END LOOP; END $$",
+    # A read-only phase that ends with an error, which is caught.
+    "CREATE FUNCTION fz.caught(q text) RETURNS text LANGUAGE plpgsql AS $$ DECLARE s text; BEGIN"
+    " BEGIN EXECUTE q INTO s; EXCEPTION WHEN division_by_zero THEN s := 'caught'; END; EXECUTE q"
+    " INTO s; RETURN s; EXCEPTION WHEN division_by_zero THEN RETURN 'caught'; END $$",
+    # Little may be kept, in memory and in files.
+    "CREATE FUNCTION fz.limited(q text) RETURNS text LANGUAGE plpgsql SET work_mem = '64kB'"
+    " SET temp_file_limit = '100kB' AS $$ BEGIN EXECUTE q; RETURN NULL; END $$",
+    # The rows of CREATE TABLE AS are kept if it calls such a function, from 17 on.
+    "CREATE FUNCTION fz.same(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED AS"
+    " $$ BEGIN RETURN i; END $$",
+    # Triggers of targets of INSERT ... SELECT.
+    "CREATE FUNCTION fz.before_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+    " IF NEW.h % 5 = 0 THEN RETURN NULL; END IF; NEW.v := NEW.v || '!'; RETURN NEW; END $$",
+    "CREATE FUNCTION fz.after_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+    " EXECUTE format('DELETE FROM %I WHERE h = $1', TG_TABLE_NAME) USING NEW.h; RETURN NULL; END $$",
+    "CREATE FUNCTION fz.after_statement() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+    " IF pg_trigger_depth() < 2 THEN EXECUTE format('INSERT INTO %I SELECT h + 1, v FROM added', TG_TABLE_NAME);"
+    " END IF; RETURN NULL; END $$",
+    "CREATE DOMAIN fz.few AS int CHECK"
+    " (pg_stat_get_xact_tuples_inserted(current_setting('fz.target')::regclass) < 20)",
+    "CREATE TYPE fz.holder AS (few fz.few)",
+    "CREATE FUNCTION fz.counted(t text, p int) RETURNS text LANGUAGE plpgsql STABLE PARALLEL"
+    " RESTRICTED AS $$ DECLARE n bigint; BEGIN EXECUTE format('SELECT sum(id) FROM %I WHERE"
+    " part = $1 AND id < 700', t) INTO n USING p; RETURN n::text; END $$",
+] + calls.FUNCTIONS + values.TYPES
+# With the session's own value, which a worker must be able to set as well.
+POOL_FUNCTIONS = [
+    "CREATE FUNCTION fz.pool(i int) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE SET temp_buffers = {pool}"
+    " AS $$ BEGIN RETURN current_setting('temp_buffers'); END $$",
+    "CREATE FUNCTION fz.pool_sql(i int) RETURNS int LANGUAGE sql IMMUTABLE PARALLEL SAFE SET temp_buffers = {pool}"
+    " AS 'SELECT i % 5'",
+]
+
+# A superuser in another session drops a table of this one, which keeps the pages in its
+# pool. By a psql command, so that it is part of the session's script.
+DROPPED = """SELECT pg_my_temp_schema()::regnamespace AS fuzz_schema \\gset
+\\setenv FUZZ_SCHEMA :fuzz_schema
+\\! {psql} -XqAt -d {database} -c "DROP TABLE $FUZZ_SCHEMA.victim" || echo failed"""
+
+# Another session, whose DDL makes this one rebuild its relation descriptors and plans as
+# long as it lives; now and then so much DDL that all of them are invalidated.
+NEIGHBOUR = """
+DO $$ DECLARE i int := 0; BEGIN
+SET lock_timeout = '200ms';
+WHILE EXISTS (SELECT FROM pg_stat_activity WHERE pid = {pid}) LOOP
+  i := i + 1;
+  BEGIN
+    CASE i % 5
+      WHEN 0 THEN EXECUTE format('ALTER TABLE {control} SET (fillfactor = %s)', 50 + i % 50);
+      WHEN 1 THEN CREATE TABLE fuzz_neighbour (a int PRIMARY KEY, b text); DROP TABLE fuzz_neighbour;
+      WHEN 2 THEN ANALYZE {control};
+      WHEN 3 THEN EXECUTE format('ALTER FUNCTION fz.counted COST %s', 100 + i % 50);
+      ELSE CREATE OR REPLACE VIEW public.fuzz_neighbour_view AS SELECT 1 AS a;
+    END CASE;
+    FOR j IN 1..CASE WHEN i % 40 = 7 THEN 80 ELSE 0 END LOOP
+      CREATE TABLE fuzz_neighbour (a int PRIMARY KEY, b text); DROP TABLE fuzz_neighbour;
+    END LOOP;
+  EXCEPTION WHEN OTHERS THEN NULL;
+  END;
+  COMMIT;
+  PERFORM pg_sleep(0.1);
+END LOOP; END $$"""
+
+# The sessions of the last episode may not have noticed yet that their clients are gone.
+LAST_EPISODE_ENDS = """DO $$
+BEGIN
+	FOR i IN 1 .. 100 LOOP
+		PERFORM pg_stat_clear_snapshot();
+		EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity
+							  WHERE backend_type = 'client backend' AND pid <> pg_backend_pid());
+		PERFORM pg_sleep(0.1);
+	END LOOP;
+END $$"""
