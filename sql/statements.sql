@@ -248,8 +248,9 @@ END $$;
 SET max_stack_depth = '500kB';
 SET statement_timeout = '2min';
 SELECT depth, pg_temp.nested(depth, 'on'), pg_temp.nested(depth, 'off') FROM (VALUES (20), (2000)) v (depth);
-SELECT depth FROM (VALUES (80), (160)) v (depth)
-WHERE pg_temp.nested(depth, 'on') <> pg_temp.nested(depth, 'off');
+SELECT * FROM (VALUES (80), (160)) v (depth), LATERAL
+	(SELECT pg_temp.nested(depth, 'on') AS with_module, pg_temp.nested(depth, 'off') AS without OFFSET 0) n
+WHERE with_module <> without;
 RESET statement_timeout;
 RESET max_stack_depth;
 
