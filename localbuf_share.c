@@ -206,7 +206,7 @@ static bool
 is_to_be_shared(void)
 {
 	return memory.address == NULL && failure == NULL &&
-		tp_share_local_buffers != SHARE_OFF && !is_too_small();
+		tp_share_local_buffers && !is_too_small();
 }
 
 /* Share the memory of all buffers that have none yet, or note why not. */
@@ -430,7 +430,7 @@ bool
 tp_sharing(void)
 {
 	return memory.address != NULL && failure == NULL &&
-		tp_share_local_buffers != SHARE_OFF;
+		tp_share_local_buffers;
 }
 
 /* ----------
@@ -622,7 +622,7 @@ tp_listed_buffers(void)
 const char *
 tp_sharing_failure(void)
 {
-	if (tp_share_local_buffers == SHARE_OFF)
+	if (!tp_share_local_buffers)
 		return "temp_parallel.share_local_buffers is off";
 	if (failure != NULL)
 		return failure;

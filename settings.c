@@ -17,20 +17,7 @@ double		tp_write_temp_page_cost = 1.30;
 double		tp_buffer_scan_cost = 0.01;
 int			tp_processors = 0;
 bool		tp_insert_select = true;
-int			tp_share_local_buffers = SHARE_AUTO;
-
-static const struct config_enum_entry share_options[] = {
-	{"auto", SHARE_AUTO, false},
-	{"off", SHARE_OFF, false},
-	{"on", SHARE_AUTO, true},
-	{"true", SHARE_AUTO, true},
-	{"false", SHARE_OFF, true},
-	{"yes", SHARE_AUTO, true},
-	{"no", SHARE_OFF, true},
-	{"1", SHARE_AUTO, true},
-	{"0", SHARE_OFF, true},
-	{NULL, 0, false}
-};
+bool		tp_share_local_buffers = true;
 
 /*
  * Define the settings.  Called once, when the module is loaded.
@@ -73,11 +60,11 @@ tp_define_settings(void)
 							 true,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
-	DefineCustomEnumVariable("temp_parallel.share_local_buffers",
-							 "Lets parallel workers read dirty local buffers in the leader's memory.",
-							 "If off, or where the system does not support it, they are written before workers are launched.",
+	DefineCustomBoolVariable("temp_parallel.share_local_buffers",
+							 "Lets parallel workers read dirty local buffers in the leader's memory, where the system supports it.",
+							 "If off, they are written before workers are launched.",
 							 &tp_share_local_buffers,
-							 SHARE_AUTO, share_options,
+							 true,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 	MarkGUCPrefixReserved("temp_parallel");

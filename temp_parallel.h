@@ -26,14 +26,7 @@ extern double tp_write_temp_page_cost;
 extern double tp_buffer_scan_cost;
 extern int	tp_processors;
 extern bool tp_insert_select;
-
-typedef enum ShareLocalBuffers
-{
-	SHARE_OFF,
-	SHARE_AUTO
-} ShareLocalBuffers;
-
-extern int	tp_share_local_buffers;
+extern bool tp_share_local_buffers;
 
 extern void tp_define_settings(void);
 

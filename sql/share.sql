@@ -187,7 +187,7 @@ VACUUM t;
 -- The setting.
 SET temp_parallel.share_local_buffers = off;
 SELECT * FROM pg_temp.shared('SELECT count(*), sum(k) FROM t');
-SET temp_parallel.share_local_buffers = auto;
+SET temp_parallel.share_local_buffers = on;
 SELECT * FROM pg_temp.shared('SELECT count(*), sum(k) FROM t');
 
 -- Sharing is the rent, a flush the purchase: in the end the pages are written, once.

@@ -8,7 +8,7 @@ CREATE EXTENSION temp_parallel;
 \i sql/include/sharing.sql
 SET temp_parallel.share_local_buffers = off;
 CREATE TEMP TABLE t AS SELECT i AS id, repeat('x', 500) AS v FROM generate_series(1, 1000) i;
-SET temp_parallel.share_local_buffers = auto;
+SET temp_parallel.share_local_buffers = on;
 INSERT INTO t SELECT i, repeat('x', 500) FROM generate_series(1001, 3000) i;
 SELECT * FROM pg_temp.shared('SELECT count(*), sum(id), sum(length(v)) FROM t');
 UPDATE t SET v = v || id;

@@ -118,7 +118,7 @@ is($out, "$answer\n2\nt|t|a worker could not map the leader's memory", 'and from
 # When the server has no memory for a buffer, it goes on with the next one, so there is a
 # buffer without memory between others. If that were taken for the end of the pool, the
 # pages behind it would neither be shared nor written, and workers would not see their rows.
-foreach my $share ('off', 'auto')
+foreach my $share ('off', 'on')
 {
 	$node->psql('postgres', qq{
 SET temp_parallel.share_local_buffers = $share;

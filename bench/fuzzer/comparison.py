@@ -74,7 +74,7 @@ class Comparer(Tables):
         values = {**run.common, **settings.of_mode(mode, run.cheap), **run.query.settings}
         if mode == settings.OFF:
             values.update(run.query.off)
-        elif mode == settings.ZERO and values["temp_parallel.share_local_buffers"] == "auto":
+        elif mode == settings.ZERO and values["temp_parallel.share_local_buffers"] == "on":
             # What costs little to write is not shared, or not for long.
             values["temp_parallel.write_temp_page_cost"] = "1"
         if self.options.cassert:

@@ -34,7 +34,7 @@ class Arm:
 # Unlogged tables are found first only if pg_temp is listed after their schema.
 OFF = Arm("off", "TEMP", {"temp_parallel.enabled": "off", "search_path": "pg_temp, public"})
 ON = Arm("on", "TEMP", {"temp_parallel.enabled": "on", "search_path": "pg_temp, public",
-                        "temp_parallel.share_local_buffers": "auto"})
+                        "temp_parallel.share_local_buffers": "on"})
 FLUSHED = Arm("flushed", "TEMP", ON.settings | {"temp_parallel.share_local_buffers": "off"})
 UNLOGGED = Arm("unlogged", "UNLOGGED",
                {"temp_parallel.enabled": "off", "search_path": "unlogged, public, pg_temp"})
