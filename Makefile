@@ -10,11 +10,8 @@ top := $(patsubst %/,%,$(realpath $(dir $(firstword $(MAKEFILE_LIST)))))
 
 MODULE_big = temp_parallel
 OBJS = \
-	exec_explain.o \
 	exec_flush.o \
 	exec_run.o \
-	exec_second_look.o \
-	exec_select_node.o \
 	exec_sent_values.o \
 	exec_worker.o \
 	exec_worker_refuse.o \
@@ -26,19 +23,21 @@ OBJS = \
 	localbuf_relations.o \
 	localbuf_share.o \
 	localbuf_stats.o \
+	plan_call.o \
 	plan_expression.o \
 	plan_flush_node.o \
 	plan_gather_cost.o \
-	plan_insert.o \
+	plan_lookup.o \
 	plan_paths.o \
 	plan_processors.o \
 	plan_saving.o \
-	plan_select_node.o \
-	plan_volatile.o \
+	plan_statement.o \
 	plan_walk.o \
 	readonly_heap.o \
 	readonly_index.o \
 	readonly_phase.o \
+	run_ahead.o \
+	run_ahead_refusal.o \
 	session.o \
 	settings.o \
 	temp_parallel.o

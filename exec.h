@@ -23,9 +23,6 @@ extern void tp_run_parallel(PlanState *root, EState *estate,
 							const char *refusal, ParallelRun run, void *arg);
 extern void tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
 
-/* exec_second_look.c */
-extern bool tp_leader_alone_is_cheaper(List *flush_nodes);
-
 /* exec_flush.c */
 /* key of FlushShared in the parallel query's table of contents */
 #define FLUSH_SHARED_KEY	UINT64CONST(0x7E3B000000000001)
@@ -37,11 +34,10 @@ extern const FlushPlan *tp_flush_node_plan(CustomScanState *flush_node);
 extern void tp_skip_flush_nodes(List *flush_nodes, const char *reason);
 extern void tp_look_at_workers(List *flush_nodes);
 
-/* exec_select_node.c */
-extern void tp_register_select_node(void);
-
-/* exec_explain.c */
-extern void tp_explain_saving(PlannedStmt *stmt, ExplainState *es);
+/* run_ahead.c */
+extern void tp_place_run_ahead_node(PlannedStmt *stmt);
+extern bool tp_needs_parallel_mode(PlannedStmt *stmt);
+extern void tp_register_run_ahead_node(void);
 
 /* exec_sent_values.c */
 extern ParamListInfo tp_wrap_params(QueryDesc *queryDesc);

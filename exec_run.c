@@ -4,11 +4,12 @@
  *	  Execution of a statement that may launch workers, in the leader.
  *
  * If the plan has flush nodes and is about to be run in parallel mode, the second
- * look (exec_second_look.c) decides whether to use workers.  If it does, the plan
- * runs in a read-only phase (readonly_phase.c) for the nodes' tables.  That is the
- * plan of a whole statement, or of the SELECT of an INSERT (exec_select_node.c).
+ * look decides whether to use workers.  If it does, the plan runs in a read-only phase (readonly_phase.c) for the nodes' tables.  That is the
+ * plan of a whole statement, or of the SELECT of an INSERT (run_ahead.c).
  *
- * The invariant: workers for a plan with a flush node are launched only in a
+ * The invariants: a plan whose flush is charged no more than when it was planned
+ * runs as planned, and a cached plan is never changed.  Workers for a plan with a
+ * flush node are launched only in a
  * read-only phase that covers the node's tables, and the phase ends when the
  * run of the plan does, by return or error.
  *
@@ -36,6 +37,40 @@ flushed_tables(List *flush_nodes)
 		relids = list_concat_unique_oid(relids,
 										tp_flush_node_plan(lfirst(lc))->relids);
 	return relids;
+}
+
+/*
+ * The second look: is a parallel plan, of which these are the flush nodes, no longer
+ * worth its flush, so that it is cheaper if the leader runs it alone?  A cached plan may
+ * have been made when the tables were clean, and be executed after a gigabyte has been
+ * loaded; and the planner has not charged the indexes that it scans.  If the charge is
+ * higher than when the plan was made, and than what the workers save, which is in the
+ * flush nodes (plan_saving.c), the plan runs without parallel mode, and nothing is
+ * written.  Allocates in the current memory context, and frees nothing.
+ */
+static bool
+leader_alone_is_cheaper(List *flush_nodes)
+{
+	const FlushPlan *first = tp_flush_node_plan(linitial(flush_nodes));
+	LocalBufStats *stats = tp_stats_for_price(first->any_user_code);
+	Cost		planned = 0;	/* the charge when planned */
+	Cost		charge = 0;		/* the charge now, without the search */
+	Cost		search = 0;
+	Cost		saving = 0;
+	ListCell   *lc;
+
+	foreach(lc, flush_nodes)
+	{
+		const FlushPlan *plan = tp_flush_node_plan(lfirst(lc));
+		FlushCost	now = tp_flush_cost_of_tables(stats, plan->relids,
+												  plan->indexes);
+
+		planned += plan->planned.charge;
+		charge += now.charge - now.search;
+		search += now.search;
+		saving += plan->saving.saving;
+	}
+	return charge + search > planned && charge > saving;
 }
 
 /*
@@ -78,20 +113,16 @@ run_in_phase(MemoryContext context, List *flush_nodes, ParallelRun run,
  * nodes, to the accounts.
  */
 static void
-credit(MemoryContext context, List *flush_nodes, PlanState *root)
+credit(List *flush_nodes, PlanState *root)
 {
-	MemoryContext old;
 	List	   *savings = NIL;
 	ListCell   *lc;
 
-	if (!tp_enabled)
-		return;
-	old = MemoryContextSwitchTo(context);
 	foreach(lc, flush_nodes)
 		savings = lappend(savings,
 						  unconstify(FlushSaving *, &tp_flush_node_plan(lfirst(lc))->saving));
-	(void) tp_credit_savings(savings, root);
-	MemoryContextSwitchTo(old);
+	(void) tp_credit_savings(savings, NULL, root);
+	list_free(savings);
 }
 
 /*
@@ -119,7 +150,7 @@ tp_run_parallel(PlanState *root, EState *estate, const char *refusal,
 	tp_find_parallel_nodes(root, &gathers, &flush_nodes);
 	tp_inline_initplans(estate, gathers);
 	alone = refusal == NULL && flush_nodes != NIL &&
-		tp_leader_alone_is_cheaper(flush_nodes);
+		leader_alone_is_cheaper(flush_nodes);
 	MemoryContextSwitchTo(old);
 
 	if (refusal != NULL)
@@ -131,7 +162,8 @@ tp_run_parallel(PlanState *root, EState *estate, const char *refusal,
 	{
 		tp_skip_flush_nodes(flush_nodes, "the leader alone is cheaper now");
 		run(false, arg);
-		credit(context, flush_nodes, root);
+		if (tp_enabled)
+			credit(flush_nodes, root);
 	}
 	else if (flush_nodes != NIL)
 		run_in_phase(context, flush_nodes, run, arg);
@@ -262,7 +294,7 @@ pass_on_rows(QueryDesc *queryDesc, Tuplestorestate *rows)
 
 /*
  * Run the executor in parallel mode, and pass its rows to their receiver when that
- * has ended, as in an INSERT (exec_select_node.c).
+ * has ended, as in an INSERT (run_ahead.c).
  */
 static void
 run_and_insert(ExecutorCall *call)
@@ -275,7 +307,7 @@ run_and_insert(ExecutorCall *call)
 
 	MemoryContextSwitchTo(old);
 
-	/* creates the table, and marks the command ID as used: see run_select() */
+	/* creates the table, and marks the command ID as used: see run_child() */
 	dest->rStartup(dest, queryDesc->operation, queryDesc->tupDesc);
 	CommandCounterIncrement();
 	PG_TRY();

@@ -125,15 +125,11 @@ pool_has_changed(void)
 
 /*
  * The same for a cost estimate: walks over the pool only if enough of it has
- * changed since the last time.
+ * changed since the last time.  The result is valid until the next call.
  */
 LocalBufStats *
 tp_localbuf_stats_for_price(void)
 {
-	LocalBufStats *stats;
-	HASH_SEQ_STATUS seq;
-	TempRelation *count;
-
 	if (last_stats == NULL || pool_has_changed())
 	{
 		MemoryContext old;
@@ -150,15 +146,8 @@ tp_localbuf_stats_for_price(void)
 		last_usage = pgBufferUsage;
 	}
 
-	/* a copy, as a nested planner call may walk again */
-	stats = palloc(sizeof(LocalBufStats));
-	*stats = *last_stats;
-	stats->most_shared = tp_most_shared_pages(false);
-	stats->relations = tp_make_relations();
-	hash_seq_init(&seq, last_stats->relations);
-	while ((count = hash_seq_search(&seq)) != NULL)
-		*tp_enter_relation(stats->relations, count->locator) = *count;
-	return stats;
+	last_stats->most_shared = tp_most_shared_pages(false);
+	return last_stats;
 }
 
 /*

@@ -21,7 +21,7 @@
 extern void tp_add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel,
 										Index rti, RangeTblEntry *rte);
 
-/* plan_gather_cost.c */
+/* plan_saving.c */
 /* what workers would save if their tables were clean */
 typedef struct FlushSaving
 {
@@ -29,32 +29,60 @@ typedef struct FlushSaving
 	Cost		charge;			/* for writing pages, when planned */
 	List	   *relids;			/* temporary tables that they read */
 	List	   *indexes;		/* those of their indexes that they scan */
-	Cost	   *parts;			/* of the saving, one for each of relids */
 } FlushSaving;
 
-/* the same for the Gathers over a relation, while a statement is planned */
+/* What a Gather is over, in a query level. */
+typedef enum GatherOver
+{
+	GATHER_SCAN,				/* one of several base relations */
+	GATHER_JOIN,				/* those that workers may read */
+	GATHER_WHOLE,				/* the topmost relation */
+	GATHER_UNION				/* the parts of a set operation */
+} GatherOver;
+
+/* the same for a Gather, while a statement is planned */
 typedef struct GatherSaving
 {
 	PlannerInfo *root;			/* query level */
-	Relids		rels;			/* of that, NULL for a set operation */
-	bool		whole;			/* is it the topmost relation of root? */
+	GatherOver	over;
 	Cost		serial;			/* of the best path for one process */
-	Cost		scan;			/* saving without what launch and search cost */
 	FlushSaving saving;
 } GatherSaving;
 
-typedef struct FlushCharges
-{
-	bool		user_code;		/* may the statement run user code? */
-	LocalBufStats *stats;		/* what the charges are of, or NULL if not
-								 * counted */
-	List	   *savings;		/* of GatherSaving */
-} FlushCharges;
+extern FlushSaving tp_saving_of_gather(List *notes, List *relids,
+									   List *indexes, Cost charge);
+extern void tp_attach_savings(PlannedStmt *stmt, List *flushed, List *notes);
+extern bool tp_has_savings(PlannedStmt *stmt);
+extern bool tp_credit_savings(List *savings, PlannedStmt *stmt, PlanState *root);
+extern void tp_explain_saving(PlannedStmt *stmt, ExplainState *es);
 
-extern PlannedStmt *tp_planner_with_flush_cost(planner_hook_type next,
-											   PLANNER_HOOK_ARGS,
-											   FlushCharges *charges);
-extern bool tp_planning_temp_tables(void);
+/* plan_call.c */
+typedef struct Planning			/* a call of the planner */
+{
+	struct Planning *outer;
+	bool		temp_tables;	/* may workers read temporary tables? */
+	bool		user_code;		/* may the statement run user code? */
+	char		insert_hazard;	/* of an INSERT whose SELECT workers may run,
+								 * see tp_insert_refusal(); otherwise 0 */
+
+	MemoryContext context;		/* of what follows */
+	List	   *savings;		/* of GatherSaving */
+
+	/* parallel_setup_cost */
+	double		before;			/* to restore */
+	bool		saved;			/* will the server restore it, too? */
+	double		setup_cost;		/* without a charge */
+	double		charged;		/* what it was last set to */
+} Planning;
+
+extern Planning *tp_planning_temp_tables(void);
+extern bool tp_planning_insert(void);
+extern void tp_allow_parallel_insert(PlannerGlobal *glob, Query *parse);
+extern Cost tp_setup_cost_without_charge(void);
+extern void tp_charge_gathers(Cost charge);
+extern PlannedStmt *tp_call_planner(const PlannerCall *call, Planning *planning);
+
+/* plan_gather_cost.c */
 extern void tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel);
 extern void tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final);
 extern RelOptInfo *tp_next_join_search(join_search_hook_type next,
@@ -65,15 +93,7 @@ extern RelOptInfo *tp_join_search_with_flush_cost(join_search_hook_type next,
 												  int levels_needed,
 												  List *initial_rels);
 
-/* plan_saving.c */
-extern FlushSaving tp_saving_of_gather(List *notes, List *relids,
-									   List *indexes, Cost charge);
-extern void tp_attach_savings(PlannedStmt *stmt, List *flushed, List *notes);
-extern bool tp_has_savings(PlannedStmt *stmt);
-extern List *tp_savings_of(PlannedStmt *stmt);
-extern bool tp_credit_savings(List *savings, PlanState *root);
-
-/* plan_insert.c */
+/* run_ahead_refusal.c */
 typedef enum InsertRefusal
 {
 	INSERT_MAY_BE_PARALLEL,
@@ -85,27 +105,12 @@ typedef enum InsertRefusal
 	INSERT_KEEPS_TOO_MUCH
 } InsertRefusal;
 
-typedef struct InsertPlanning	/* a call of the planner */
-{
-	struct InsertPlanning *outer;
-	char		hazard;			/* see tp_begin_planning_insert() */
-} InsertPlanning;
-
 extern bool tp_is_insert_select(Query *query);
 extern InsertRefusal tp_insert_refusal(Query *query, char *hazard);
-extern void tp_begin_planning_insert(InsertPlanning *call, char hazard);
-extern void tp_end_planning_insert(InsertPlanning *call);
-extern bool tp_planning_insert(void);
-extern void tp_allow_parallel_insert(PlannerGlobal *glob, Query *parse);
+extern double tp_bytes_of_rows(const Plan *plan);
+extern bool tp_rows_exceed_file_limit(const Plan *plan);
 extern void tp_note_serial_insert(PlannedStmt *stmt, InsertRefusal refusal);
 extern const char *tp_serial_insert_reason(PlannedStmt *stmt);
-
-/* plan_select_node.c */
-#define SELECT_NODE_NAME	"ParallelSelect"
-
-extern bool tp_rows_exceed_file_limit(const Plan *plan);
-extern void tp_place_select_node(PlannedStmt *stmt);
-extern bool tp_needs_parallel_mode(PlannedStmt *stmt);
 
 /* plan_processors.c */
 extern int	tp_usable_processors(void);
@@ -113,6 +118,9 @@ extern double tp_parallel_divisor(int workers);
 extern int	tp_process_limit(Plan *plan, int workers);
 
 /* plan_walk.c */
+#define FLUSH_NODE_NAME		"TempFlush"
+#define RUN_AHEAD_NODE_NAME	"ParallelSelect"
+
 typedef struct PlanFacts
 {
 	List	   *temp_tables;	/* OIDs of this session's, without duplicates */
@@ -139,7 +147,7 @@ typedef struct Lookup			/* a scan that is executed more than once */
 } Lookup;
 
 extern bool tp_is_flush_node(Plan *plan);
-extern bool tp_is_select_node(Plan *plan);
+extern bool tp_is_run_ahead_node(Plan *plan);
 extern List *tp_plan_children(Plan *plan);
 extern Plan **tp_tuple_bound_child(Plan *plan);
 extern PlanFacts tp_plan_facts(Plan *plan, PlannedStmt *stmt);
@@ -153,15 +161,17 @@ extern bool tp_checks_domain(Node *node);
 extern LocalBufStats *tp_stats_for_price(bool user_code);
 extern bool tp_user_code_matters(Query *query);
 extern bool tp_names_temp_table(List *rtable);
-extern bool tp_may_read_temp_table(Query *query);
+extern bool tp_reads_temp_table(Query *query);
 
-/* plan_volatile.c */
 extern bool tp_expression_is_volatile(Node *node);
 extern bool tp_calls_volatile_function(Node *node);
 
-/* plan_flush_node.c */
-#define FLUSH_NODE_NAME	"TempFlush"
+/* plan_lookup.c */
+extern double tp_pages_of_lookups(List *lookups, bool with_subplans);
+extern Cost tp_cost_of_copies_in_worker(PlannedStmt *stmt);
+extern bool tp_costs_less_with_copies(PlannedStmt *stmt, Cost other);
 
+/* plan_flush_node.c */
 /* A worker has so many local buffers, or the session's temp_buffers if that is less. */
 #define LEAST_WORKER_POOL	1024
 
@@ -182,12 +192,15 @@ typedef struct FlushPlan
 	int			processes;		/* that may run the plan below; 0: no limit */
 } FlushPlan;
 
+extern CustomScan *tp_custom_scan_above(Plan *child, const char *name,
+										int plan_node_id);
 extern const char *tp_flush_plan_release(CustomScan *cscan);
 extern FlushPlan tp_flush_plan(CustomScan *cscan);
-extern Cost tp_cost_of_copies_in_worker(PlannedStmt *stmt);
-extern bool tp_costs_less_with_copies(PlannedStmt *stmt, Cost other);
 extern CustomScan *tp_find_flush_node(Plan *top);
 extern List *tp_place_flush_nodes(PlannedStmt *stmt,
-								  const FlushCharges *charges);
+								  const Planning *planning);
+
+/* plan_statement.c */
+extern PlannedStmt *tp_plan_statement(const PlannerCall *call);
 
 #endif							/* PLAN_H */

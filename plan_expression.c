@@ -20,7 +20,8 @@
  *
  * The invariants: what is not known to be core's counts as user code, and a query
  * that runs some in its plan is known to do so.  The reverse need not hold: the
- * planner may evaluate or inline the function.  All domains that the type of a new
+ * planner may evaluate or inline the function.  A volatile function is taken to look
+ * at its statement, unless it is core's and known not to.  All domains that the type of a new
  * value is made of are looked at, except in types that the query does not name,
  * whose values are made inside functions.
  *
@@ -31,12 +32,12 @@
 #include "access/htup_details.h"
 #include "access/transam.h"
 #include "access/tupdesc.h"
-#include "catalog/pg_inherits.h"
-#include "catalog/pg_language.h"
+#include "catalog/pg_aggregate.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -155,7 +156,7 @@ calls_user_code(Node *node, void *context)
 }
 
 /*
- * Returns counts in the current memory context for the price of the flushes of a
+ * Returns counts, as tp_localbuf_stats_for_price(), for the price of the flushes of a
  * statement, which may run user code while workers read, or not.
  */
 LocalBufStats *
@@ -177,6 +178,138 @@ tp_user_code_matters(Query *query)
 {
 	return tp_sharing() && tp_buffer_was_used(tp_most_shared_pages(true)) &&
 		calls_user_code((Node *) query, NULL);
+}
+
+/* ----------
+ * Volatile functions that may look at what their statement does
+ *
+ * Such a function sees the rows inserted so far, if it runs SQL, or the size of
+ * their table, or the counters of statistics.  If workers run the SELECT, and its
+ * rows are inserted later or in another order, it sees something else.  Looked at
+ * are the functions in a query or a plan, the default arguments that the planner
+ * adds to a query, and the functions of aggregates.  What makes values of domains
+ * with constraints has no workers anyway.
+ * ----------
+ */
+static bool calls_volatile_function(Node *node, void *context);
+
+/*
+ * Volatile functions of core, by any arguments, that are known to look neither at
+ * tables nor at what the transaction has done.
+ */
+static const char *const harmless[] = {
+	"array_sample", "array_shuffle", "clock_timestamp", "current_query",
+	"gen_random_uuid", "pg_sleep", "random", "random_normal", "setseed", "timeofday",
+	"uuidv4", "uuidv7"
+};
+
+/* Is function, if there is one, volatile, and not one of those? */
+static bool
+is_volatile_function(Oid function, void *context)
+{
+	const char *name;
+
+	if (!OidIsValid(function) || func_volatile(function) != PROVOLATILE_VOLATILE)
+		return false;
+	if (function >= FirstNormalObjectId)
+		return true;
+	name = get_func_name(function);
+	for (int i = 0; name != NULL && i < lengthof(harmless); i++)
+	{
+		if (strcmp(name, harmless[i]) == 0)
+			return false;
+	}
+	return true;
+}
+
+/* Is one of the functions that user's aggregate calls? */
+static bool
+aggregate_is_volatile(Oid aggregate)
+{
+	HeapTuple	tuple;
+	Form_pg_aggregate form;
+	bool		result;
+
+	if (aggregate < FirstNormalObjectId)
+		return false;
+	tuple = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(aggregate));
+	if (!HeapTupleIsValid(tuple))
+		return false;			/* a window function */
+	form = (Form_pg_aggregate) GETSTRUCT(tuple);
+	result = is_volatile_function(form->aggtransfn, NULL) ||
+		is_volatile_function(form->aggfinalfn, NULL) ||
+		is_volatile_function(form->aggcombinefn, NULL) ||
+		is_volatile_function(form->aggserialfn, NULL) ||
+		is_volatile_function(form->aggdeserialfn, NULL) ||
+		is_volatile_function(form->aggmtransfn, NULL) ||
+		is_volatile_function(form->aggminvtransfn, NULL) ||
+		is_volatile_function(form->aggmfinalfn, NULL);
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/* Do the default values call one, if the planner has to add any to call? */
+static bool
+defaults_are_volatile(FuncExpr *call)
+{
+	HeapTuple	tuple;
+	Datum		defaults;
+	bool		isnull;
+	bool		result;
+
+	if (call->funcid < FirstNormalObjectId ||
+		list_length(call->args) >= get_func_nargs(call->funcid))
+		return false;
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(call->funcid));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	defaults = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_proargdefaults,
+							   &isnull);
+	result = !isnull &&
+		calls_volatile_function(stringToNode(TextDatumGetCString(defaults)),
+								NULL);
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/*
+ * Does evaluating node itself, one node of a query or of an expression, call one?
+ * Allocates in the current memory context.
+ */
+bool
+tp_expression_is_volatile(Node *node)
+{
+	if (check_functions_in_node(node, is_volatile_function, NULL))
+		return true;
+	if (IsA(node, Aggref) && aggregate_is_volatile(((Aggref *) node)->aggfnoid))
+		return true;
+	if (IsA(node, WindowFunc) &&
+		aggregate_is_volatile(((WindowFunc *) node)->winfnoid))
+		return true;
+	return IsA(node, FuncExpr) && defaults_are_volatile((FuncExpr *) node);
+}
+
+static bool
+calls_volatile_function(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (tp_expression_is_volatile(node))
+		return true;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, calls_volatile_function,
+								 context, 0);
+	return expression_tree_walker(node, calls_volatile_function, context);
+}
+
+/*
+ * Does node, a query or an expression, or a List of such, call one?  Allocates in
+ * the current memory context.
+ */
+bool
+tp_calls_volatile_function(Node *node)
+{
+	return calls_volatile_function(node, NULL);
 }
 
 /* ----------
@@ -292,22 +425,8 @@ tp_names_temp_table(List *rtable)
 	return false;
 }
 
-/* May a function be inlined, and read a temporary table thereby? */
 static bool
-is_sql_function(Oid function, void *context)
-{
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	bool		result;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	result = ((Form_pg_proc) GETSTRUCT(tuple))->prolang == SQLlanguageId;
-	ReleaseSysCache(tuple);
-	return result;
-}
-
-static bool
-may_read_temp_table_walker(Node *node, void *context)
+reads_temp_table(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
@@ -316,23 +435,20 @@ may_read_temp_table_walker(Node *node, void *context)
 		RangeTblEntry *rte = (RangeTblEntry *) node;
 
 		return rte->rtekind == RTE_RELATION &&
-			(get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP ||
-			 (rte->inh && has_subclass(rte->relid)));
+			get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP;
 	}
-	if (IsA(node, FuncExpr) &&
-		is_sql_function(((FuncExpr *) node)->funcid, context))
-		return true;
 	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, may_read_temp_table_walker,
+		return query_tree_walker((Query *) node, reads_temp_table,
 								 context, QTW_EXAMINE_RTES_BEFORE);
-	return expression_tree_walker(node, may_read_temp_table_walker, context);
+	return expression_tree_walker(node, reads_temp_table, context);
 }
 
 /*
- * May the plan of query, rewritten but not planned, read a temporary table?
+ * Does query, rewritten but not planned, name a temporary table?  Not those that are
+ * children of permanent ones, or in functions that will be inlined.
  */
 bool
-tp_may_read_temp_table(Query *query)
+tp_reads_temp_table(Query *query)
 {
-	return may_read_temp_table_walker((Node *) query, NULL);
+	return reads_temp_table((Node *) query, NULL);
 }

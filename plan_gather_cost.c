@@ -4,9 +4,8 @@
  *	  The charge: the cost of the flush, added to the cost of a Gather.
  *
  * The tables to flush for a Gather over a RelOptInfo do not depend on the path
- * below it, because every partial path reads all of them.  The indexes do;
- * those of the cheapest partial path are charged.  So the Gather is charged,
- * and nothing below it.  Paths over temporary tables then cost what they would
+ * below it, because every partial path reads all of them.  So the Gather is
+ * charged, and nothing below it.  Paths over temporary tables then cost what they would
  * over permanent ones, a serial plan pays for no flush, no rescan multiplies
  * the charge, and a table that is joined with itself is charged once.
  *
@@ -16,32 +15,28 @@
  *
  *	- for a base relation, in set_rel_pathlist_hook, which core calls just
  *	  before;
- *	- for a join relation, in the loop over a level's relations, which
- *	  join_search_hook may replace;
+ *	- for the joins of some of a query level's relations, in join_search_hook,
+ *	  once for all of them;
  *	- for everything above the joins of a query level, the charge of its
  *	  topmost relation, set last, remains in effect;
  *	- for a set operation, whose Gather collects the rows of several query
  *	  levels, after each of these has been planned.
  *
+ * Two charges are not exact.  A Gather over a part of a join is charged with the
+ * flush of all tables of its query level that workers may read, so one that reads
+ * only clean ones looks more expensive than it is.  That matters where the whole
+ * join cannot be gathered, and only until the accounts have paid for the flush.
+ * Indexes depend on the path, and are left out.  The flush node of the finished plan
+ * knows them, and the second look counts them.
+ *
  * A plan for clean tables is charged with the search of the pool.
  *
- * A charge needs a walk over the pool, which may take longer than a small
- * query.  So a relation whose Gather would lose even without a charge gets
- * none, and the pool is not counted for it (see gather_may_win()).  If such a
- * Gather is chosen anyway, the plan may be suboptimal and its cost too low, but
- * its flush node is placed, costed and executed like any other.
- *
- * The invariant: when the planner returns or fails, parallel_setup_cost has
- * its former value, unless a function that the planner evaluates has set it.
- * A nested statement, planned by such a function, is planned with the former
- * value too, or with what the function has set.  Only a function that reads
- * the setting itself sees the charge.
+ * The invariant: a Gather that the planner chooses has been charged with all the
+ * temporary tables that its workers may read.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
-
-#include <math.h>
 
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -53,125 +48,9 @@
 #include "optimizer/paths.h"
 #include "optimizer/prep.h"
 #include "optimizer/tlist.h"
-#include "utils/guc.h"
 #include "utils/selfuncs.h"
 
 #include "plan.h"
-
-/* A call of the planner, possibly inside another one. */
-typedef struct PlannerCall
-{
-	struct PlannerCall *outer;
-	FlushCharges *charges;		/* NULL if no worker may read temporary tables */
-	double		before;			/* parallel_setup_cost to restore */
-	bool		saved;			/* will the server restore it, too? */
-	double		setup_cost;		/* parallel_setup_cost without a charge */
-	double		charged;		/* what this file last set it to */
-	MemoryContext context;		/* where to keep them */
-} PlannerCall;
-
-static PlannerCall *current = NULL;
-
-/* ----------
- * Setting and restoring parallel_setup_cost
- * ----------
- */
-
-/*
- * Have the server restore parallel_setup_cost, too, at the end and after an
- * error.  Otherwise, if a function evaluated by the planner changes the setting
- * and fails, the server would restore the value including the charge.
- */
-static void
-save_setup_cost(void)
-{
-	parallel_setup_cost = current->before;
-	(void) NewGUCNestLevel();	/* not changed in this one yet */
-	(void) set_config_option("parallel_setup_cost",
-							 psprintf("%.17g", current->before),
-							 PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
-	current->saved = true;
-}
-
-/*
- * Returns parallel_setup_cost without a charge.  If it was changed since the
- * last charge, the new value becomes the base for further charges.
- */
-static Cost
-setup_cost_without_charge(void)
-{
-	if (parallel_setup_cost != current->charged)
-	{
-		current->setup_cost = current->before = parallel_setup_cost;
-		current->charged = parallel_setup_cost;
-	}
-	return current->setup_cost;
-}
-
-/*
- * Add the cost of a flush to every Gather path that is made from now on, in place
- * of the last charge.
- */
-static void
-set_charge(FlushCost flush)
-{
-	Cost		setup_cost = setup_cost_without_charge();
-
-	if (flush.charge > 0 && !current->saved)
-		save_setup_cost();
-	current->charged = setup_cost + flush.charge;
-	parallel_setup_cost = current->charged;
-}
-
-/*
- * Run the planner with charges.  next is another module's hook, or NULL.
- * Returns the plan, without flush nodes, and in *charges, unless that is NULL, what was
- * charged; both in the current memory context.
- */
-PlannedStmt *
-tp_planner_with_flush_cost(planner_hook_type next, PLANNER_HOOK_ARGS,
-						   FlushCharges *charges)
-{
-	PlannerCall call = {0};
-	int			guc_level = NewGUCNestLevel();
-	PlannedStmt *volatile result;
-
-	call.outer = current;
-	call.charges = charges;
-	call.before = parallel_setup_cost;
-	if (current != NULL && parallel_setup_cost == current->charged)
-		call.setup_cost = current->setup_cost;
-	else
-		call.setup_cost = parallel_setup_cost;
-	call.charged = call.setup_cost;
-	call.context = CurrentMemoryContext;
-
-	PG_TRY();
-	{
-		current = &call;
-		parallel_setup_cost = call.setup_cost;
-
-		result = next ? next(PLANNER_HOOK_PASS) :
-			standard_planner(PLANNER_HOOK_PASS);
-	}
-	PG_FINALLY();
-	{
-		current = call.outer;
-		if (parallel_setup_cost == call.charged)
-			parallel_setup_cost = call.before;
-	}
-	PG_END_TRY();
-	AtEOXact_GUC(true, guc_level);	/* after an error the abort does it */
-	return result;
-}
-
-/* Is a statement being planned whose workers may read temporary tables? */
-bool
-tp_planning_temp_tables(void)
-{
-	return current != NULL && current->charges != NULL;
-}
 
 /* ----------
  * The temporary tables that a relation of the planner is made of
@@ -185,7 +64,6 @@ typedef struct TableSearch
 } TableSearch;
 
 static List *tables_of_level(PlannerInfo *root, List *relids);
-static List *tables_of_rel(PlannerInfo *root, RelOptInfo *rel, List *relids);
 
 /* Add the tables that the subplans in an expression read, as workers do. */
 static bool
@@ -255,27 +133,6 @@ tables_of_base_rel(PlannerInfo *root, int rti, List *relids)
 	return subplan_tables(root, (Node *) rel->reltarget->exprs, relids);
 }
 
-/* Add the temporary tables of a base or join relation. */
-static List *
-tables_of_rel(PlannerInfo *root, RelOptInfo *rel, List *relids)
-{
-	int			rti = -1;
-
-	while ((rti = bms_next_member(rel->relids, rti)) >= 0)
-	{
-		if (rti < root->simple_rel_array_size)
-			relids = tables_of_base_rel(root, rti, relids);
-	}
-
-	/* workers may compute what is above the joins, too */
-	if (bms_equal(rel->relids, query_level_relids(root)))
-	{
-		relids = subplan_tables(root, (Node *) root->processed_tlist, relids);
-		relids = subplan_tables(root, root->parse->havingQual, relids);
-	}
-	return relids;
-}
-
 /* Add the temporary tables of a whole query level. */
 static List *
 tables_of_level(PlannerInfo *root, List *relids)
@@ -295,80 +152,28 @@ tables_of_level(PlannerInfo *root, List *relids)
 	return subplan_tables(root, root->parse->havingQual, relids);
 }
 
-/* ----------
- * The indexes that a path scans
- * ----------
- */
-
-static List *indexes_of_paths(List *paths, List *indexes);
-
 /*
- * Add the indexes that path scans, of any tables.  Of the kinds of path in
- * create_plan_recurse() of createplan.c, only those are searched that may be
- * below a Gather, and no subplans of expressions: the charge is an estimate.
+ * The temporary tables of a base or join relation.  Workers may compute what is above
+ * the joins of a query level, too.
  */
 static List *
-indexes_of_path(Path *path, List *indexes)
+tables_of_rel(PlannerInfo *root, RelOptInfo *rel)
 {
-	check_stack_depth();
-	switch (nodeTag(path))
+	List	   *relids = NIL;
+	int			rti = -1;
+
+	if (bms_equal(rel->relids, query_level_relids(root)))
+		return tables_of_level(root, NIL);
+	while ((rti = bms_next_member(rel->relids, rti)) >= 0)
 	{
-		case T_IndexPath:
-			return list_append_unique_oid(indexes,
-										  ((IndexPath *) path)->indexinfo->indexoid);
-		case T_BitmapHeapPath:
-			return indexes_of_path(((BitmapHeapPath *) path)->bitmapqual,
-								   indexes);
-		case T_BitmapAndPath:
-			return indexes_of_paths(((BitmapAndPath *) path)->bitmapquals,
-									indexes);
-		case T_BitmapOrPath:
-			return indexes_of_paths(((BitmapOrPath *) path)->bitmapquals,
-									indexes);
-		case T_NestPath:
-		case T_MergePath:
-		case T_HashPath:
-			indexes = indexes_of_path(((JoinPath *) path)->outerjoinpath,
-									  indexes);
-			return indexes_of_path(((JoinPath *) path)->innerjoinpath,
-								   indexes);
-		case T_AppendPath:
-			return indexes_of_paths(((AppendPath *) path)->subpaths, indexes);
-		case T_MergeAppendPath:
-			return indexes_of_paths(((MergeAppendPath *) path)->subpaths,
-									indexes);
-		case T_SubqueryScanPath:
-			return indexes_of_path(((SubqueryScanPath *) path)->subpath,
-								   indexes);
-		case T_MaterialPath:
-			return indexes_of_path(((MaterialPath *) path)->subpath, indexes);
-		case T_MemoizePath:
-			return indexes_of_path(((MemoizePath *) path)->subpath, indexes);
-		case T_ProjectionPath:
-			return indexes_of_path(((ProjectionPath *) path)->subpath,
-								   indexes);
-		case T_SortPath:
-		case T_IncrementalSortPath:
-			return indexes_of_path(((SortPath *) path)->subpath, indexes);
-		case T_AggPath:
-			return indexes_of_path(((AggPath *) path)->subpath, indexes);
-		default:
-			return indexes;
+		if (rti < root->simple_rel_array_size)
+			relids = tables_of_base_rel(root, rti, relids);
 	}
-}
-
-static List *
-indexes_of_paths(List *paths, List *indexes)
-{
-	ListCell   *lc;
-
-	foreach(lc, paths)
-		indexes = indexes_of_path(lfirst(lc), indexes);
-	return indexes;
+	return relids;
 }
 
 /* ----------
- * Can a Gather win?
+ * What workers save
  * ----------
  */
 
@@ -427,128 +232,6 @@ cheapest_fetched(PlannerInfo *root, RelOptInfo *rel, List *paths, Cost *cost,
 }
 
 /*
- * An upper bound of the cost, in one process, of what the planner may have
- * workers do with this number of rows of query level root: evaluate the target
- * list, group, make distinct and sort, each once and in memory, as estimated by
- * cost_agg() and cost_tuplesort() of costsize.c.
- */
-static Cost
-cost_above(PlannerInfo *root, double rows)
-{
-	AggClauseCosts aggs = {0};
-	QualCost	target;
-	QualCost	having;
-	Cost		sort;
-
-	cost_qual_eval(&target, root->processed_tlist, root);
-	cost_qual_eval(&having, (List *) root->parse->havingQual, root);
-	if (root->parse->hasAggs)
-		get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &aggs);
-	sort = 2.0 * cpu_tuple_cost + cpu_operator_cost *
-		(2.0 * log2(rows + 2.0) + list_length(root->processed_tlist) + 1);
-	return target.startup + having.startup + aggs.transCost.startup +
-		aggs.finalCost.startup +
-		rows * (target.per_tuple + having.per_tuple +
-				aggs.transCost.per_tuple + aggs.finalCost.per_tuple + 3 * sort);
-}
-
-/*
- * Could a Gather over rels win if its flush cost nothing?  rels are a base or
- * join relation of query level root, or the last relations of the parts of a set
- * operation.
- *
- * A Gather costs at least parallel_setup_cost.  So none wins if one process does
- * everything that is done with rels until the next charge for less.  What is
- * above a relation that is joined is at most a sort, so that cost_above() exceeds
- * it.
- *
- * Paths that other modules add later are not seen.
- */
-static bool
-gather_may_win(PlannerInfo *root, List *rels)
-{
-	Cost		alone = 0;
-	double		all_rows = 0;
-	double		bytes = 0;
-	ListCell   *lc;
-
-	foreach(lc, rels)
-	{
-		Cost		cost;
-		double		rows;
-		RelOptInfo *rel = lfirst(lc);
-		Path	   *path = cheapest_fetched(root, rel, rel->pathlist, &cost, &rows);
-
-		if (path == NULL)
-			return true;
-		alone += cost;
-		all_rows += rows;
-		bytes += rows * (path->pathtarget->width +
-						 MAXALIGN(SizeofHeapTupleHeader));
-	}
-	if (alone > setup_cost_without_charge())
-		return true;
-
-	/*
-	 * Not covered by cost_above(): a sort in temporary files or one that is
-	 * disabled; set-returning functions, which make more rows; window
-	 * functions, which cost_qual_eval() ignores.
-	 */
-	if (bytes > work_mem * 1024.0 || !enable_sort ||
-		root->parse->hasTargetSRFs || root->parse->hasWindowFuncs)
-		return true;
-	return alone + cost_above(root, all_rows) > setup_cost_without_charge();
-}
-
-/*
- * The last relations of those parts of a set operation that have been planned.
- * One part is query level root, of which final is the last relation.
- */
-static List *
-setop_parts(PlannerInfo *root, RelOptInfo *final)
-{
-	PlannerInfo *parent = root->parent_root;
-	List	   *parts = list_make1(final);
-
-	for (int rti = 1; rti < parent->simple_rel_array_size; rti++)
-	{
-		RelOptInfo *rel = parent->simple_rel_array[rti];
-
-		if (rel != NULL && rel->subroot != NULL && rel->subroot != root)
-			parts = lappend(parts, fetch_upper_rel(rel->subroot,
-												   UPPERREL_FINAL, NULL));
-	}
-	return parts;
-}
-
-/* ----------
- * Charging
- * ----------
- */
-
-/*
- * The cost of flushing tables relids and those of their indexes that are in
- * indexes.  Counts the pool at the first call.
- */
-static FlushCost
-flush_cost(List *relids, List *indexes)
-{
-	FlushCharges *charges = current->charges;
-	FlushCost	none = {0};
-
-	if (relids == NIL)
-		return none;
-	if (charges->stats == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(current->context);
-
-		charges->stats = tp_stats_for_price(charges->user_code);
-		MemoryContextSwitchTo(old);
-	}
-	return tp_flush_cost_of_tables(charges->stats, relids, indexes);
-}
-
-/*
  * What workers save above the topmost relation of root, of which one process would run
  * path and fetch this number of rows: grouping, making distinct or sorting, less passing
  * on what is left of the rows.
@@ -589,24 +272,23 @@ saving_above(PlannerInfo *root, Path *path, double rows, int workers)
 }
 
 /*
- * Note what workers save in rels of query level root, as described at plan_saving.c:
- * in one relation, in the parts of a set operation (relations is NULL), or in those
- * that are joined, of which one row is left.  They read tables relids, whose flush
- * costs flush, and these indexes.  relids is NIL if no Gather can win.
+ * Note what workers save in rels of query level root, as described at plan_saving.c: in
+ * one relation, in the parts of a set operation, or in relations that are joined, of
+ * which one row is left.  They read tables relids, whose flush costs flush.  relids is
+ * NIL if no Gather can win.
  */
 static void
-note_saving(PlannerInfo *root, List *rels, Relids relations, List *relids,
-			List *indexes, FlushCost flush)
+note_saving(PlannerInfo *root, List *rels, GatherOver over, List *relids,
+			FlushCost flush)
 {
-	MemoryContext old = MemoryContextSwitchTo(current->context);
+	Planning   *planning = tp_planning_temp_tables();
+	MemoryContext old = MemoryContextSwitchTo(planning->context);
 	GatherSaving *note = palloc0(sizeof(GatherSaving));
-	Cost		above = 0;
+	Cost		saved = 0;
 	ListCell   *lc;
 
 	note->root = root;
-	note->rels = relations;
-	note->whole = relations == NULL ||
-		bms_equal(relations, query_level_relids(root));
+	note->over = over;
 	foreach(lc, rels)
 	{
 		RelOptInfo *rel = lfirst(lc);
@@ -624,51 +306,77 @@ note_saving(PlannerInfo *root, List *rels, Relids relations, List *relids,
 			break;
 		}
 		note->serial += alone;
-		note->scan += alone - partial;
-		if (relations == NULL || !note->whole)
-			above -= list_length(rels) > 1 && relations != NULL ? 0 :
-				parallel_tuple_cost * rows;
-		else
-			above += saving_above(root, one, rows, several->parallel_workers);
+		saved += alone - partial;
+		if (over == GATHER_WHOLE)
+			saved += saving_above(root, one, rows, several->parallel_workers);
+		else if (over != GATHER_JOIN)
+			saved -= parallel_tuple_cost * rows;
 	}
 	if (relids != NIL)
 	{
-		note->saving.saving = note->scan + above -
-			setup_cost_without_charge() - flush.search;
+		note->saving.saving = saved - tp_setup_cost_without_charge() - flush.search;
 		note->saving.charge = flush.charge - flush.search;
 		note->saving.relids = list_copy(relids);
-		note->saving.indexes = list_copy(indexes);
 	}
-	current->charges->savings = lappend(current->charges->savings, note);
+	planning->savings = lappend(planning->savings, note);
 	MemoryContextSwitchTo(old);
 }
 
+/* ----------
+ * Charging
+ * ----------
+ */
+
+static FlushCost
+flush_cost(List *relids)
+{
+	FlushCost	none = {0};
+
+	return relids == NIL ? none :
+		tp_flush_cost_of_tables(tp_stats_for_price(tp_planning_temp_tables()->user_code),
+								relids, NIL);
+}
+
 /*
- * Charge the Gather paths of rel, a base or join relation, and of what is made
- * of it until the next charge.  The pool is not counted if rel has no partial
- * paths, or no Gather over it can win.
+ * Charge the Gather paths of rel, a base relation or the topmost join of a query level,
+ * and of what is made of it until the next charge.
  */
 void
 tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
 {
-	List	   *rels = list_make1(rel);
-	List	   *relids = NIL;
-	List	   *indexes = NIL;
+	bool		whole = bms_equal(rel->relids, query_level_relids(root));
 	FlushCost	flush = {0};
 
 	if (rel->partial_pathlist != NIL)
 	{
-		Path	   *path = linitial(rel->partial_pathlist);
+		List	   *relids = tables_of_rel(root, rel);
 
-		if (gather_may_win(root, rels))
-		{
-			relids = tables_of_rel(root, rel, NIL);
-			indexes = indexes_of_path(path, NIL);
-			flush = flush_cost(relids, indexes);
-		}
-		note_saving(root, rels, rel->relids, relids, indexes, flush);
+		flush = flush_cost(relids);
+		note_saving(root, list_make1(rel), whole ? GATHER_WHOLE : GATHER_SCAN,
+					relids, flush);
 	}
-	set_charge(flush);
+	tp_charge_gathers(flush.charge);
+}
+
+/*
+ * The last relations of those parts of a set operation that have been planned.
+ * One part is query level root, of which final is the last relation.
+ */
+static List *
+setop_parts(PlannerInfo *root, RelOptInfo *final)
+{
+	PlannerInfo *parent = root->parent_root;
+	List	   *parts = list_make1(final);
+
+	for (int rti = 1; rti < parent->simple_rel_array_size; rti++)
+	{
+		RelOptInfo *rel = parent->simple_rel_array[rti];
+
+		if (rel != NULL && rel->subroot != NULL && rel->subroot != root)
+			parts = lappend(parts, fetch_upper_rel(rel->subroot,
+												   UPPERREL_FINAL, NULL));
+	}
+	return parts;
 }
 
 /*
@@ -697,16 +405,13 @@ tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final)
 		possible &= ((RelOptInfo *) lfirst(lc))->partial_pathlist != NIL;
 	if (!possible)
 	{
-		note_saving(parent, parts, NULL, NIL, NIL, flush);
+		note_saving(parent, parts, GATHER_UNION, NIL, flush);
 		return;
 	}
-	if (gather_may_win(root, parts))
-	{
-		relids = tables_of_level(root, tables_of_level(parent, NIL));
-		flush = flush_cost(relids, NIL);
-	}
-	note_saving(parent, parts, NULL, relids, NIL, flush);
-	set_charge(flush);
+	relids = tables_of_level(root, tables_of_level(parent, NIL));
+	flush = flush_cost(relids);
+	note_saving(parent, parts, GATHER_UNION, relids, flush);
+	tp_charge_gathers(flush.charge);
 }
 
 /* Would make_rel_from_joinlist() of allpaths.c call geqo()? */
@@ -733,80 +438,34 @@ tp_next_join_search(join_search_hook_type next, PlannerInfo *root,
 }
 
 /*
- * The same with charges: as standard_join_search() of allpaths.c, but the
- * Gather paths of each join relation are charged with the flush of that
- * relation.  Another module's join search and the genetic one cannot be
- * charged relation by relation, and are charged with the flush of all relations
- * that workers may read.
+ * The same with charges.  The Gathers over a part of the join are charged with the flush
+ * of all relations that workers may read.
  */
 RelOptInfo *
 tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 							   int levels_needed, List *initial_rels)
 {
-	RelOptInfo *rel = NULL;
-	bool		parallel = false;
+	RelOptInfo *rel;
+	List	   *partial = NIL;
 	List	   *relids = NIL;
+	FlushCost	flush = {0};
 	ListCell   *lc;
 
 	foreach(lc, initial_rels)
-		parallel |= ((RelOptInfo *) lfirst(lc))->partial_pathlist != NIL;
-
-	if (next != NULL || genetic_join_search(levels_needed) || !parallel)
 	{
-		FlushCost	flush;
-		List	   *partial = NIL;
-		Relids		relations = NULL;
-
-		foreach(lc, initial_rels)
-		{
-			rel = lfirst(lc);
-			if (!parallel || !rel->consider_parallel)
-				continue;
-			relids = tables_of_rel(root, rel, relids);
-			relations = bms_add_members(relations, rel->relids);
-			if (rel->partial_pathlist != NIL)
-				partial = lappend(partial, rel);
-		}
-		flush = flush_cost(relids, NIL);
-		set_charge(flush);
-		if (parallel)
-			note_saving(root, partial, relations, relids, NIL, flush);
-		rel = tp_next_join_search(next, root, levels_needed, initial_rels);
+		rel = lfirst(lc);
+		if (rel->consider_parallel)
+			relids = list_concat_unique_oid(relids, tables_of_rel(root, rel));
+		if (rel->partial_pathlist != NIL)
+			partial = lappend(partial, rel);
 	}
-	else
+	if (partial != NIL)
 	{
-		Assert(root->join_rel_level == NULL);
-		root->join_rel_level = palloc0((levels_needed + 1) * sizeof(List *));
-		root->join_rel_level[1] = initial_rels;
-
-		for (int level = 2; level <= levels_needed; level++)
-		{
-			join_search_one_level(root, level);
-
-			foreach(lc, root->join_rel_level[level])
-			{
-				bool		topmost;
-
-				rel = (RelOptInfo *) lfirst(lc);
-				generate_partitionwise_join_paths(root, rel);
-				tp_charge_gather_of_rel(root, rel);
-				topmost = bms_equal(rel->relids, query_level_relids(root));
-				/* the topmost is gathered with its final target list */
-				if (!topmost)
-					generate_useful_gather_paths(root, rel, false);
-				set_cheapest(rel);
-				if (!topmost)
-					make_grouped_paths(root, rel);
-			}
-		}
-
-		if (root->join_rel_level[levels_needed] == NIL)
-			elog(ERROR, "failed to build any %d-way joins", levels_needed);
-		Assert(list_length(root->join_rel_level[levels_needed]) == 1);
-		rel = (RelOptInfo *) linitial(root->join_rel_level[levels_needed]);
-		root->join_rel_level = NULL;
+		flush = flush_cost(relids);
+		note_saving(root, partial, GATHER_JOIN, relids, flush);
 	}
-
+	tp_charge_gathers(flush.charge);
+	rel = tp_next_join_search(next, root, levels_needed, initial_rels);
 	tp_charge_gather_of_rel(root, rel);
 	return rel;
 }

@@ -405,7 +405,7 @@ barred_by_temp_table(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 /*
  * Give rel the paths that it would have if its temporary tables were
  * permanent, and an INSERT of its rows a SELECT: the planner may have looked at
- * rel before plan_insert.c told it that the SELECT may be parallel.  For
+ * rel before plan_call.c told it that the SELECT may be parallel.  For
  * set_rel_pathlist_hook, whose arguments these are, and a rel that is not a
  * child: its paths have been made, and none has been gathered.
  */

@@ -9,7 +9,7 @@
  * as the saving (tp_note_saving()).  It goes two ways:
  *
  *	- into the flush node, if a Gather over the relation is in the finished
- *	  plan; so the second look (exec_second_look.c) can compare it with what the
+ *	  plan; so the second look (exec_run.c) can compare it with what the
  *	  flush costs then;
  *	- otherwise it is lost because of the flush.  Then it is stored in the plan,
  *	  and added to the tables' accounts (localbuf_account.c) each time that plan
@@ -37,8 +37,10 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
+#include "optimizer/plancat.h"
 #include "optimizer/planner.h"
 #include "utils/inval.h"
+#include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
 #include "plan.h"
@@ -48,125 +50,43 @@
  * ----------
  */
 
-/* What workers save in the scan of table relid alone, 0 if that is not known. */
-static Cost
-scan_saving(List *notes, Oid relid)
-{
-	Cost		saving = 0;
-	ListCell   *lc;
-
-	foreach(lc, notes)
-	{
-		GatherSaving *note = lfirst(lc);
-
-		if (list_length(note->saving.relids) == 1 &&
-			linitial_oid(note->saving.relids) == relid)
-			saving = Max(saving, note->scan);
-	}
-	return saving;
-}
-
-/*
- * Divide saving among its tables in proportion to what workers save in the scan of
- * each.  A table that workers read, but that adds little to what they save, gets
- * little.  Otherwise, a statement over a small table and a large one might add its
- * saving to the account of the large one, although all that workers save is with the
- * small one, and that would be flushed too late.
- */
-static void
-divide_saving(FlushSaving *saving, List *notes)
-{
-	Cost		sum = 0;
-	ListCell   *lc;
-
-	saving->parts = palloc(sizeof(Cost) * list_length(saving->relids));
-	foreach(lc, saving->relids)
-	{
-		Cost		part = Max(scan_saving(notes, lfirst_oid(lc)), 1);
-
-		saving->parts[foreach_current_index(lc)] = part;
-		sum += part;
-	}
-	foreach(lc, saving->relids)
-		saving->parts[foreach_current_index(lc)] *= saving->saving / sum;
-}
-
 /*
  * The saving of the Gather of a finished plan whose workers read tables relids, with
  * these indexes: that of the relation with these tables or, if none was noted, with
- * more, or of the scans of these; but no less than the charge with which the Gather was
- * chosen.  Allocates in the current memory context.
+ * the fewest more; but no less than the charge with which the Gather was chosen.
  */
 FlushSaving
 tp_saving_of_gather(List *notes, List *relids, List *indexes, Cost charge)
 {
-	FlushSaving saving = {0};
-	GatherSaving *best = NULL;
+	FlushSaving saving = {.relids = relids,.indexes = indexes};
+	int			least = INT_MAX;
 	ListCell   *lc;
 
 	foreach(lc, notes)
 	{
-		GatherSaving *note = lfirst(lc);
-		int			more = list_length(note->saving.relids) - list_length(relids);
-		int			least = best == NULL ? INT_MAX :
-			list_length(best->saving.relids) - list_length(relids);
+		FlushSaving *noted = &((GatherSaving *) lfirst(lc))->saving;
+		int			tables = list_length(noted->relids);
 
-		if (list_difference_oid(relids, note->saving.relids) == NIL &&
-			(more < least ||
-			 (more == least && note->saving.saving > best->saving.saving)))
-			best = note;
-	}
-	saving.relids = relids;
-	saving.indexes = indexes;
-	if (best != NULL)
-		saving.saving = best->saving.saving;
-	else
-	{
-		foreach(lc, relids)
-			saving.saving += scan_saving(notes, lfirst_oid(lc));
+		if (tables > least || list_difference_oid(relids, noted->relids) != NIL)
+			continue;
+		saving.saving = tables < least ? noted->saving :
+			Max(saving.saving, noted->saving);
+		least = tables;
 	}
 	saving.saving = Max(saving.saving, charge);
-	divide_saving(&saving, notes);
 	return saving;
 }
 
-/* Does path, of the last relation of a query level, gather the rows of its joins? */
+/*
+ * Is note lost because of the flush, in a query level that costs this much, by a plan
+ * that flushes tables flushed?
+ */
 static bool
-is_gathered(Path *path)
-{
-	for (;;)
-	{
-		switch (nodeTag(path))
-		{
-			case T_GatherPath:
-			case T_GatherMergePath:
-				return true;
-
-				/* these have the same first members */
-			case T_ProjectionPath:
-			case T_ProjectSetPath:
-			case T_SortPath:
-			case T_IncrementalSortPath:
-			case T_GroupPath:
-			case T_UpperUniquePath:
-			case T_AggPath:
-			case T_GroupingSetsPath:
-			case T_WindowAggPath:
-			case T_LimitPath:
-				path = ((ProjectionPath *) path)->subpath;
-				break;
-			default:
-				return false;
-		}
-	}
-}
-
-/* Is note, of a Gather that was not chosen, lost because of the flush? */
-static bool
-is_lost(GatherSaving *note, Path *chosen)
+is_lost(GatherSaving *note, Cost cost, List *flushed)
 {
 	return note->saving.saving > 0 && note->saving.charge > 0 &&
-		note->serial <= 1.01 * chosen->total_cost;	/* paths cost the same */
+		list_difference_oid(note->saving.relids, flushed) != NIL &&
+		note->serial <= 1.01 * cost;	/* paths cost the same */
 }
 
 static Cost
@@ -182,25 +102,22 @@ sum_of_savings(List *notes)
 
 /*
  * Returns those of notes that are lost in query level root and in its subqueries in
- * FROM: the Gather over the whole level, or those in its subqueries, or if workers
- * cannot run the whole, one over a join or those over its base relations, whichever
- * is more.  flushed are the tables that
- * the finished plan flushes.
+ * FROM: that of the Gather over the whole level, or those in its subqueries; if workers
+ * cannot run the whole, that over a join, or also those over the level's base relations,
+ * whichever is more.  flushed are the tables that the finished plan flushes.
  */
 static List *
 lost_in_level(PlannerInfo *root, List *notes, List *flushed)
 {
-	RelOptInfo *final = fetch_upper_rel(root, UPPERREL_FINAL, NULL);
-	Path	   *chosen;
-	GatherSaving *whole = NULL;
-	GatherSaving *join = NULL;
+	Path	   *chosen = fetch_upper_rel(root, UPPERREL_FINAL,
+										 NULL)->cheapest_total_path;
 	List	   *lost = NIL;
+	List	   *scans = NIL;
+	GatherSaving *above = NULL;
 	ListCell   *lc;
 
-	if (final->cheapest_total_path == NULL)
+	if (chosen == NULL)
 		return NIL;
-	chosen = get_cheapest_fractional_path(final, root->tuple_fraction);
-
 	for (int rti = 1; rti < root->simple_rel_array_size; rti++)
 	{
 		RelOptInfo *rel = root->simple_rel_array[rti];
@@ -208,59 +125,24 @@ lost_in_level(PlannerInfo *root, List *notes, List *flushed)
 		if (rel != NULL && rel->subroot != NULL)
 			lost = list_concat(lost, lost_in_level(rel->subroot, notes, flushed));
 	}
+
+	/* in the order in which they were made, that of the whole level last */
 	foreach(lc, notes)
 	{
 		GatherSaving *note = lfirst(lc);
 
-		if (note->root == root && note->whole)
-			whole = note;
-	}
-	if (whole != NULL)
-	{
-		if (is_gathered(chosen))
-			return NIL;
-		return is_lost(whole, chosen) &&
-			whole->saving.saving > sum_of_savings(lost) ? list_make1(whole) : lost;
-	}
-	foreach(lc, notes)
-	{
-		GatherSaving *note = lfirst(lc);
-
-		if (note->root != root || !is_lost(note, chosen) ||
-			list_difference_oid(note->saving.relids, flushed) == NIL)
+		if (note->root != root)
 			continue;
-		if (bms_membership(note->rels) == BMS_SINGLETON)
-			lost = lappend(lost, note);
-		else if (join == NULL || note->saving.saving > join->saving.saving)
-			join = note;
+		if (note->over == GATHER_WHOLE)
+			scans = NIL;
+		if (note->over != GATHER_SCAN)
+			above = note;
+		else if (is_lost(note, chosen->total_cost, flushed))
+			scans = lappend(scans, note);
 	}
-	return join != NULL && join->saving.saving > sum_of_savings(lost) ?
-		list_make1(join) : lost;
-}
-
-/* Is root a subquery in FROM of its parent? */
-static bool
-is_in_from(PlannerInfo *root)
-{
-	PlannerInfo *parent = root->parent_root;
-
-	for (int rti = 1; parent != NULL && rti < parent->simple_rel_array_size; rti++)
-	{
-		RelOptInfo *rel = parent->simple_rel_array[rti];
-
-		if (rel != NULL && rel->subroot == root)
-			return true;
-	}
-	return false;
-}
-
-/* The outermost query level that reads the rows of root through FROM clauses. */
-static PlannerInfo *
-outermost_level(PlannerInfo *root)
-{
-	while (is_in_from(root))
-		root = root->parent_root;
-	return root;
+	lost = list_concat(lost, scans);
+	return above != NULL && is_lost(above, chosen->total_cost, flushed) &&
+		above->saving.saving > sum_of_savings(lost) ? list_make1(above) : lost;
 }
 
 /* ----------
@@ -270,10 +152,8 @@ outermost_level(PlannerInfo *root)
 
 /* cacheIds of the items for a FlushSaving, of which LOST_SAVING is the last */
 #define LOST_TABLE		(-1001)
-#define LOST_PART		(-1002) /* of the saving, for the table before */
-#define LOST_INDEX		(-1003)
-#define LOST_CHARGE		(-1004)
-#define LOST_SAVING		(-1005)
+#define LOST_CHARGE		(-1002)
+#define LOST_SAVING		(-1003)
 
 static List *
 add_item(List *items, int cacheid, uint32 value)
@@ -322,11 +202,7 @@ attach_saving(PlannedStmt *stmt, const FlushSaving *saving)
 	{
 		items = add_item(items, PROCOID, replan_hash(lfirst_oid(lc)));
 		items = add_item(items, LOST_TABLE, lfirst_oid(lc));
-		items = add_cost(items, LOST_PART,
-						 saving->parts[foreach_current_index(lc)]);
 	}
-	foreach(lc, saving->indexes)
-		items = add_item(items, LOST_INDEX, lfirst_oid(lc));
 	items = add_cost(items, LOST_CHARGE, saving->charge);
 	stmt->invalItems = add_cost(items, LOST_SAVING, saving->saving);
 }
@@ -339,15 +215,18 @@ attach_saving(PlannedStmt *stmt, const FlushSaving *saving)
 void
 tp_attach_savings(PlannedStmt *stmt, List *flushed, List *notes)
 {
-	List	   *levels = NIL;
-	List	   *lost = NIL;
+	PlannerInfo *root;
+	List	   *lost;
 	PlanFacts	facts;
 	ListCell   *lc;
 
-	foreach(lc, notes)
-		levels = list_append_unique_ptr(levels,
-										outermost_level(((GatherSaving *) lfirst(lc))->root));
-	foreach(lc, levels)
+	if (notes == NIL)
+		return;
+	root = ((GatherSaving *) linitial(notes))->root;
+	while (root->parent_root != NULL)
+		root = root->parent_root;
+	lost = lost_in_level(root, notes, flushed);
+	foreach(lc, root->glob->subroots)
 		lost = list_concat(lost, lost_in_level(lfirst(lc), notes, flushed));
 	if (lost == NIL)
 		return;
@@ -357,12 +236,7 @@ tp_attach_savings(PlannedStmt *stmt, List *flushed, List *notes)
 	if (facts.unknown || facts.checks_domain)
 		return;
 	foreach(lc, lost)
-	{
-		FlushSaving *saving = &((GatherSaving *) lfirst(lc))->saving;
-
-		divide_saving(saving, notes);
-		attach_saving(stmt, saving);
-	}
+		attach_saving(stmt, &((GatherSaving *) lfirst(lc))->saving);
 }
 
 /* Does stmt have lost savings?  Looks at its last item only. */
@@ -374,8 +248,8 @@ tp_has_savings(PlannedStmt *stmt)
 }
 
 /* The lost savings of stmt, a List of FlushSaving in the current memory context. */
-List *
-tp_savings_of(PlannedStmt *stmt)
+static List *
+savings_of(PlannedStmt *stmt)
 {
 	List	   *savings = NIL;
 	FlushSaving *saving = palloc0(sizeof(FlushSaving));
@@ -384,20 +258,11 @@ tp_savings_of(PlannedStmt *stmt)
 	foreach(lc, stmt->invalItems)
 	{
 		PlanInvalItem *item = lfirst(lc);
-		int			n = list_length(saving->relids);
 
 		switch (item->cacheId)
 		{
 			case LOST_TABLE:
 				saving->relids = lappend_oid(saving->relids, item->hashValue);
-				saving->parts = n == 0 ? palloc(sizeof(Cost)) :
-					repalloc(saving->parts, (n + 1) * sizeof(Cost));
-				break;
-			case LOST_PART:
-				saving->parts[n - 1] = item_cost(item);
-				break;
-			case LOST_INDEX:
-				saving->indexes = lappend_oid(saving->indexes, item->hashValue);
 				break;
 			case LOST_CHARGE:
 				saving->charge = item_cost(item);
@@ -490,89 +355,62 @@ flush_pays(const FlushSaving *saving, LocalBufStats *stats)
 		(saving->charge >= saving->saving || charge <= saving->charge / 2);
 }
 
-static int
-index_of_oid(List *oids, Oid oid)
+/* The planner's estimate of the number of table's rows, at least 1. */
+static double
+estimated_rows(Relation table)
 {
-	int			i = 0;
+	BlockNumber pages;
+	double		rows;
+	double		all_visible;
 
-	while (list_nth_oid(oids, i) != oid)
-		i++;
-	return i;
+	estimate_rel_size(table, NULL, &pages, &rows, &all_visible);
+	return Max(rows, 1);
 }
 
 /*
- * Add saving to the accounts of its tables, to each its part, but no more than is
- * missing in it to pay for its flush, and to the others what then is left.
+ * Add saving to the accounts of its tables, in proportion to their rows, as workers save
+ * most where they read most rows.  If a large part went to a table that adds little to
+ * the saving, the others would be flushed too late.  An account that pays for the flush
+ * of its table already gets nothing, and none gets more than that.
  */
 static void
 credit_saving(const FlushSaving *saving, LocalBufStats *stats)
 {
-	int			n = list_length(saving->relids);
-	Cost	   *missing = palloc0(n * sizeof(Cost));
-	Cost	   *price = palloc0(n * sizeof(Cost));
-	Cost	   *credit = palloc0(n * sizeof(Cost));
-	Cost		left = saving->saving;
+	List	   *relids = existing_tables(saving->relids);
+	Cost	   *price = palloc0(list_length(relids) * sizeof(Cost));
+	double	   *rows = palloc0(list_length(relids) * sizeof(double));
+	double		all_rows = 0;
 	ListCell   *lc;
 
-	foreach(lc, existing_tables(saving->relids))
+	foreach(lc, relids)
 	{
-		int			i = index_of_oid(saving->relids, lfirst_oid(lc));
+		int			i = foreach_current_index(lc);
+		Relation	table = tp_relation_open(lfirst_oid(lc));
 		FlushCost	flush = tp_flush_cost_of_tables(stats,
 													list_make1_oid(lfirst_oid(lc)),
 													saving->indexes);
 
 		price[i] = flush.cost - flush.search;
-		if (!isinf(price[i]))
-			missing[i] = flush.charge - flush.search;
+		if (flush.charge > flush.search && !isinf(price[i]))
+			rows[i] = estimated_rows(table);
+		all_rows += rows[i];
+		RelationClose(table);
 	}
-	/* each pass fills an account or is the last one */
-	for (int pass = 0; pass < n && left > 0; pass++)
-	{
-		Cost		amount = left;
-		Cost		parts = 0;
-
-		for (int i = 0; i < n; i++)
-			parts += credit[i] < missing[i] ? saving->parts[i] : 0;
-		for (int i = 0; i < n && parts > 0; i++)
-		{
-			Cost		more = Min(amount * saving->parts[i] / parts,
-								   missing[i] - credit[i]);
-
-			if (credit[i] < missing[i])
-			{
-				credit[i] += more;
-				left -= more;
-			}
-		}
-	}
-	foreach(lc, saving->relids)
+	foreach(lc, relids)
 	{
 		int			i = foreach_current_index(lc);
+		Relation	table = tp_relation_open(lfirst_oid(lc));
 
-		if (credit[i] > 0)
-		{
-			Relation	table = tp_relation_open(lfirst_oid(lc));
-
-			tp_account_add(&RelationFileLocator(table), credit[i], price[i]);
-			RelationClose(table);
-		}
+		if (rows[i] > 0)
+			tp_account_add(&RelationFileLocator(table),
+						   saving->saving * rows[i] / all_rows, price[i]);
+		RelationClose(table);
 	}
 }
 
-/*
- * Add savings, a List of FlushSaving, to the accounts of their tables.  They are those
- * that workers would have had in the plan of which root is the topmost node, and which
- * has run to its end without workers for these tables.  Leaves those out that have a
- * table that the plan has not started to scan.  Returns whether any is left.  The tables
- * are locked, except those that the statement itself has dropped, which get nothing.
- * Frees nothing of what it allocates in the current memory context.
- *
- * If a flush is worth it now, invalidates the cached plans of this session that have
- * lost a saving with one of these tables, so that they are made again; also if the
- * reason is that other statements have written pages.
- */
-bool
-tp_credit_savings(List *savings, PlanState *root)
+/* tp_credit_savings() in a memory context of its own. */
+static bool
+credit_savings(List *savings, PlanState *root)
 {
 	LocalBufStats *stats = tp_localbuf_stats_for_price();
 	List	   *scanned = NIL;
@@ -601,4 +439,104 @@ tp_credit_savings(List *savings, PlanState *root)
 			CallSyscacheCallbacks(PROCOID, replan_hash(lfirst_oid(relid_lc)));
 	}
 	return any;
+}
+
+/*
+ * Add savings, a List of FlushSaving, or if that is NIL the lost ones of stmt, to the
+ * accounts of their tables.  They are those that workers would have had in the plan of
+ * which root is the topmost node, and which has run to its end without workers for these
+ * tables.  Leaves those out that have a table that the plan has not started to scan.
+ * Returns whether any is left.  The tables are locked, except those that the statement
+ * itself has dropped, which get nothing.
+ *
+ * If a flush is worth it now, invalidates the cached plans of this session that have
+ * lost a saving with one of these tables, so that they are made again; also if the
+ * reason is that other statements have written pages.
+ */
+bool
+tp_credit_savings(List *savings, PlannedStmt *stmt, PlanState *root)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "saving of a statement",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	bool		any = credit_savings(savings != NIL ? savings : savings_of(stmt),
+									 root);
+
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return any;
+}
+
+/* ----------
+ * EXPLAIN
+ * ----------
+ */
+
+/*
+ * Shown without VERBOSE, too: a user who wonders why a query is not parallel
+ * does not know which option to use.
+ *
+ * If the SELECT of stmt, an INSERT into a temporary table, cannot be parallel,
+ * add the reason to the output of EXPLAIN.
+ *
+ * If stmt reads temporary tables without workers only because of the flush, add
+ * their names, unless it has dropped one of them; with COSTS also, in planner
+ * cost units, what their flush costs now, what their accounts have of it, and
+ * what workers would save.  Allocates in the current memory context.
+ */
+void
+tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
+{
+	FlushCost	flush;
+	List	   *relids = NIL;
+	List	   *indexes = NIL;
+	Cost		saving = 0;
+	List	   *names = NIL;
+	const char *reason = tp_serial_insert_reason(stmt);
+	ListCell   *lc;
+
+	if (reason != NULL)
+		ExplainPropertyText("Insert Not Parallel", reason, es);
+	if (!tp_has_savings(stmt))
+		return;
+	foreach(lc, savings_of(stmt))
+	{
+		FlushSaving *lost = lfirst(lc);
+
+		relids = list_concat_unique_oid(relids, lost->relids);
+		indexes = list_concat_unique_oid(indexes, lost->indexes);
+		saving += lost->saving;
+	}
+	foreach(lc, relids)
+	{
+		char	   *name = get_rel_name(lfirst_oid(lc));
+
+		if (name == NULL)
+			return;				/* the statement has dropped it */
+		names = lappend(names, name);
+	}
+	ExplainPropertyList("Not Parallel", names, es);
+	if (!es->costs)
+		return;
+
+	/* the saving is net of the search of the pool, the cost is not */
+	flush = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(),
+									relids, indexes);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyText("Flush Refused",
+							psprintf("dirtied=%d cost=%.2f account=%.2f saving=%.2f",
+									 flush.dirtied, flush.cost,
+									 flush.account,
+									 saving + flush.search), es);
+	else
+	{
+		ExplainPropertyInteger("Refused Dirtied Buffers", NULL, flush.dirtied,
+							   es);
+		ExplainPropertyFloat("Refused Flush Cost", NULL, flush.cost, 2, es);
+		ExplainPropertyFloat("Refused Flush Account", NULL,
+							 flush.account, 2, es);
+		ExplainPropertyFloat("Refused Flush Saving", NULL,
+							 saving + flush.search, 2, es);
+	}
 }

@@ -166,7 +166,7 @@ static const NodeKind kinds[] = {
 	{T_Limit, 0, EXPR(0, Limit, limitOffset), EXPR(1, Limit, limitCount)},
 };
 
-/* the flush node and the select node */
+/* the flush node and that of run_ahead.c */
 static const NodeKind own_node = {T_CustomScan, READS_ALL};
 static const NodeKind unknown_node = {T_Invalid, USER_CODE};
 
@@ -185,15 +185,15 @@ tp_is_flush_node(Plan *plan)
 }
 
 bool
-tp_is_select_node(Plan *plan)
+tp_is_run_ahead_node(Plan *plan)
 {
-	return is_own_node(plan, SELECT_NODE_NAME);
+	return is_own_node(plan, RUN_AHEAD_NODE_NAME);
 }
 
 static const NodeKind *
 kind_of(Plan *plan)
 {
-	if (tp_is_flush_node(plan) || tp_is_select_node(plan))
+	if (tp_is_flush_node(plan) || tp_is_run_ahead_node(plan))
 		return &own_node;
 	for (int i = 0; i < lengthof(kinds); i++)
 	{

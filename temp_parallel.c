@@ -3,12 +3,12 @@
  * temp_parallel.c
  *	  Module entry points: GUCs and hooks.
  *
- * A statement passes the hooks in this order: the planner (plan_insert.c allows
- * workers for the SELECT of an INSERT, plan_paths.c makes paths that workers may
- * run, plan_gather_cost.c charges the Gather with the flush, plan_flush_node.c
- * puts the flush node into the finished plan), the start of the executor
- * (exec_sent_values.c), and its run (exec_run.c, exec_select_node.c).  There
- * exec_second_look.c may leave the plan to the leader; otherwise the flush node
+ * A statement passes the hooks in this order: the planner (plan_statement.c calls
+ * it, run_ahead_refusal.c allows workers for the SELECT of an INSERT, plan_paths.c
+ * makes paths that workers may run, plan_gather_cost.c charges the Gather with the
+ * flush, plan_flush_node.c puts the flush node into the finished plan), the start
+ * of the executor (exec_sent_values.c), and its run (exec_run.c, run_ahead.c).
+ * There the second look may leave the plan to the leader; otherwise the flush node
  * (exec_flush.c) writes the tables out, and the workers read them
  * (exec_worker.c).
  *
@@ -22,12 +22,8 @@
 
 #include "access/xact.h"
 #include "fmgr.h"
-#include "optimizer/cost.h"
-#include "optimizer/optimizer.h"
 #include "optimizer/paths.h"
 #include "optimizer/plancat.h"
-#include "optimizer/planner.h"
-#include "storage/bufmgr.h"
 #include "tcop/utility.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
@@ -53,15 +49,6 @@ static ProcessUtility_hook_type prev_ProcessUtility = NULL;
 static explain_per_plan_hook_type prev_explain_per_plan = NULL;
 #else
 static ExplainOneQuery_hook_type prev_ExplainOneQuery = NULL;
-
-/* the query that is being explained, and its plan once it has one */
-typedef struct Explained
-{
-	Query	   *query;
-	PlannedStmt *stmt;
-} Explained;
-
-static Explained explained = {NULL, NULL};
 #endif
 
 void		_PG_init(void);
@@ -71,177 +58,15 @@ void		_PG_init(void);
  * ----------
  */
 
-/*
- * stmt, a plan of parse, flushes tables, and its workers would look rows up in more
- * pages than they have local buffers, which costs copies.  Returns a plan that
- * flushes none if that is better; otherwise stmt.
- */
-static PlannedStmt *
-plan_without_copies(PlannedStmt *stmt, Cost copies, PLANNER_HOOK_ARGS)
-{
-	PlannedStmt *other;
-
-	other = tp_planner_with_flush_cost(prev_planner, PLANNER_HOOK_PASS, NULL);
-	return tp_costs_less_with_copies(other, stmt->planTree->total_cost + copies) ?
-		other : stmt;
-}
-
-/*
- * Plan a statement whose workers may read temporary tables.  The planner modifies its
- * Query, so a second planning gets a copy.  That can be needed only if tables have more
- * pages than there are local buffers, and then all of these have been used.
- */
-static PlannedStmt *
-plan_with_workers(PLANNER_HOOK_ARGS)
-{
-	Query	   *copy = tp_buffer_was_used(num_temp_buffers - 1) &&
-		tp_may_read_temp_table(parse) ? copyObject(parse) : NULL;
-	FlushCharges charges = {0};
-	List	   *flushed = NIL;
-	PlannedStmt *stmt;
-
-	charges.user_code = tp_user_code_matters(parse);
-	stmt = tp_planner_with_flush_cost(prev_planner, PLANNER_HOOK_PASS, &charges);
-	if (stmt->parallelModeNeeded)
-		flushed = tp_place_flush_nodes(stmt, &charges);
-	if (copy != NULL && flushed != NIL)
-	{
-		Cost		copies = tp_cost_of_copies_in_worker(stmt);
-
-		parse = copy;
-		if (copies > 0)
-		{
-			PlannedStmt *other = plan_without_copies(stmt, copies,
-													 PLANNER_HOOK_PASS);
-
-			if (other != stmt)
-				return other;
-		}
-	}
-	tp_attach_savings(stmt, flushed, charges.savings);
-	return stmt;
-}
-
-/* Note stmt, the plan of parse, if parse is the query being explained. */
-static void
-note_explained(Query *parse, PlannedStmt *stmt)
-{
-#ifndef EXPLAIN_HAS_PER_PLAN_HOOK
-	if (parse == explained.query)
-		explained.stmt = stmt;
-#endif
-}
-
-/* Plan a statement whose workers do without temporary tables, if it has any. */
-static PlannedStmt *
-plan_without_temp_tables(PLANNER_HOOK_ARGS)
-{
-	/* a nested planner call must not inherit the outer call's charge */
-	if (tp_planning_temp_tables())
-		return tp_planner_with_flush_cost(prev_planner, PLANNER_HOOK_PASS, NULL);
-	if (prev_planner)
-		return prev_planner(PLANNER_HOOK_PASS);
-	return standard_planner(PLANNER_HOOK_PASS);
-}
-
-/*
- * Plan a statement with workers, an INSERT if hazard is not 0, or without.  A
- * nested planner call must not inherit the hazard of the outer one either.
- */
-static PlannedStmt *
-plan_with_hazard(char hazard, bool with_workers, PLANNER_HOOK_ARGS)
-{
-	PlannedStmt *volatile result;
-	InsertPlanning call;
-
-	tp_begin_planning_insert(&call, hazard);
-	PG_TRY();
-	{
-		result = with_workers ? plan_with_workers(PLANNER_HOOK_PASS) :
-			plan_without_temp_tables(PLANNER_HOOK_PASS);
-	}
-	PG_FINALLY();
-	{
-		tp_end_planning_insert(&call);
-	}
-	PG_END_TRY();
-	return result;
-}
-
-static PlannedStmt *
-plan_statement(bool with_workers, PLANNER_HOOK_ARGS)
-{
-	if (tp_planning_insert())
-		return plan_with_hazard(0, with_workers, PLANNER_HOOK_PASS);
-	return with_workers ? plan_with_workers(PLANNER_HOOK_PASS) :
-		plan_without_temp_tables(PLANNER_HOOK_PASS);
-}
-
-/*
- * Plan INSERT INTO ... SELECT, with workers unless plan_insert.c refuses them, or
- * it is not better with the cost of keeping the rows, which depends on their number
- * and is not known before they have been planned.
- */
-static PlannedStmt *
-plan_insert_select(PLANNER_HOOK_ARGS)
-{
-	char		hazard;
-	InsertRefusal refusal = tp_insert_refusal(parse, &hazard);
-	PlannedStmt *parallel = NULL;
-	PlannedStmt *stmt;
-
-	if (refusal == INSERT_MAY_BE_PARALLEL)
-	{
-		Query	   *copy = copyObject(parse);
-
-		parallel = plan_with_hazard(hazard, true, PLANNER_HOOK_PASS);
-		if (!parallel->parallelModeNeeded)
-			return parallel;
-		if (tp_rows_exceed_file_limit(outerPlan(parallel->planTree)))
-			refusal = INSERT_KEEPS_TOO_MUCH;
-		tp_place_select_node(parallel);
-		parse = copy;
-	}
-	stmt = plan_statement(false, PLANNER_HOOK_PASS);
-	if (refusal == INSERT_MAY_BE_PARALLEL)
-		return plan_costs_less(stmt->planTree, parallel->planTree) ?
-			stmt : parallel;
-	if (refusal != INSERT_OTHER_TARGET)
-		tp_note_serial_insert(stmt, refusal);
-	return stmt;
-}
-
 static PlannedStmt *
 temp_parallel_planner(PLANNER_HOOK_ARGS)
 {
-	Query	   *query = parse;	/* which the planner modifies */
-	bool		consider_temp;
-	PlannedStmt *stmt;
+	PlannerCall call = {prev_planner, {PLANNER_HOOK_PASS}};
 
 	tp_account_close_empty();
 	if (IsParallelWorker())
 		tp_worker_refuse_query(parse);
-
-	/*
-	 * With "regress", which is for the server's tests, EXPLAIN hides the
-	 * Gather, as if there were no workers, but would show the flush node.
-	 */
-	consider_temp = tp_enabled &&
-		tp_session_has_temp_tables() &&
-		debug_parallel_query != DEBUG_PARALLEL_REGRESS &&
-		(cursorOptions & CURSOR_OPT_PARALLEL_OK) != 0 &&
-		max_parallel_workers_per_gather > 0 &&
-		!IsParallelWorker();
-
-	if (consider_temp && tp_insert_select && tp_is_insert_select(parse))
-		stmt = plan_insert_select(PLANNER_HOOK_PASS);
-	else
-		stmt = plan_statement(consider_temp &&
-							  parse->commandType == CMD_SELECT,
-							  PLANNER_HOOK_PASS);
-	if (consider_temp)
-		note_explained(query, stmt);
-	return stmt;
+	return tp_plan_statement(&call);
 }
 
 static void
@@ -373,25 +198,6 @@ run_executor(EXECUTOR_RUN_ARGS)
 		standard_ExecutorRun(EXECUTOR_RUN_PASS);
 }
 
-/*
- * Add the saving of queryDesc's plan, which has one and has run to its end, to
- * the accounts of its tables.
- */
-static void
-credit_statement(QueryDesc *queryDesc)
-{
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "saving of a statement",
-												  ALLOCSET_SMALL_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
-
-	if (tp_credit_savings(tp_savings_of(queryDesc->plannedstmt),
-						  queryDesc->planstate))
-		tp_session_stats.serial_by_flush++;
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
-}
-
 static void
 temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 {
@@ -399,8 +205,9 @@ temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 		!ScanDirectionIsNoMovement(direction);
 
 	run_executor(EXECUTOR_RUN_PASS);
-	if (complete && tp_enabled && tp_has_savings(queryDesc->plannedstmt))
-		credit_statement(queryDesc);
+	if (complete && tp_enabled && tp_has_savings(queryDesc->plannedstmt) &&
+		tp_credit_savings(NIL, queryDesc->plannedstmt, queryDesc->planstate))
+		tp_session_stats.serial_by_flush++;
 }
 
 static void
@@ -441,70 +248,28 @@ temp_parallel_explain_per_plan(PlannedStmt *plannedstmt, IntoClause *into,
 	tp_explain_saving(plannedstmt, es);
 }
 #else
-/* ExplainOneQuery_hook's arguments, as one for a function with PG_TRY() */
-typedef struct ExplainCall
-{
-	Query	   *query;
-	int			cursorOptions;
-	IntoClause *into;
-	ExplainState *es;
-	const char *queryString;
-	ParamListInfo params;
-	QueryEnvironment *queryEnv;
-} ExplainCall;
-
-/* Explain a query, and its saving if it has one. */
-static void
-explain_with_saving(const ExplainCall *call)
-{
-	explained.query = call->query;
-	explained.stmt = NULL;
-	if (prev_ExplainOneQuery)
-		prev_ExplainOneQuery(call->query, call->cursorOptions, call->into,
-							 call->es, call->queryString, call->params,
-							 call->queryEnv);
-	else
-		explain_one_query(call->query, call->cursorOptions, call->into,
-						  call->es, call->queryString, call->params,
-						  call->queryEnv);
-	if (explained.stmt != NULL && call->es->format == EXPLAIN_FORMAT_TEXT)
-		tp_explain_saving(explained.stmt, call->es);
-}
-
 /*
- * The same, and restore the state of an outer EXPLAIN.  The query may execute
- * functions that explain other queries, and catch their errors.  Not with
- * PG_FINALLY(): gcc warns that longjmp() might clobber a variable of that
- * macro.
+ * Explain a query.  If another module was to do that, its output does not say why there
+ * are no workers: the plan is not known here.
  */
-static void
-explain_nested(const ExplainCall *call)
-{
-	Explained	outer = explained;
-
-	PG_TRY();
-	{
-		explain_with_saving(call);
-	}
-	PG_CATCH();
-	{
-		explained = outer;
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	explained = outer;
-}
-
 static void
 temp_parallel_ExplainOneQuery(Query *query, int cursorOptions,
 							  IntoClause *into, ExplainState *es,
 							  const char *queryString, ParamListInfo params,
 							  QueryEnvironment *queryEnv)
 {
-	ExplainCall call = {query, cursorOptions, into, es, queryString, params,
-	queryEnv};
+	PlannedStmt *stmt;
 
-	explain_nested(&call);
+	if (prev_ExplainOneQuery)
+	{
+		prev_ExplainOneQuery(query, cursorOptions, into, es, queryString, params,
+							 queryEnv);
+		return;
+	}
+	stmt = explain_one_query(query, cursorOptions, into, es, queryString, params,
+							 queryEnv);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		tp_explain_saving(stmt, es);
 }
 #endif
 
@@ -547,7 +312,7 @@ _PG_init(void)
 
 	tp_define_settings();
 	tp_register_flush_node();
-	tp_register_select_node();
+	tp_register_run_ahead_node();
 	tp_readonly_heap_init();
 	CacheRegisterRelcacheCallback(temp_parallel_relcache_callback, (Datum) 0);
 	RegisterXactCallback(temp_parallel_xact_callback, NULL);

@@ -23,6 +23,7 @@
 #include "optimizer/cost.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "optimizer/planner.h"
 #include "pgstat.h"
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
@@ -364,35 +365,51 @@ set_disabled_nodes(CustomScan *node, Plan *child)
  * Before that, a module can only replace ExplainOneQuery(), and add to the
  * output after it.  Only the text format permits that: in the others, the
  * group of the query has been closed.  explain_one_query() does what
- * ExplainOneQuery() of explain.c does without a hook, which 17 has as a
- * function of its own.
+ * standard_ExplainOneQuery() of explain.c does, and returns the plan.
  */
 #if PG_VERSION_NUM >= 180000
 #define EXPLAIN_HAS_PER_PLAN_HOOK 1
 #else
-static inline void
+static inline PlannedStmt *
 explain_one_query(Query *query, int cursorOptions, IntoClause *into,
 				  ExplainState *es, const char *queryString,
 				  ParamListInfo params, QueryEnvironment *queryEnv)
 {
-#if PG_VERSION_NUM >= 170000
-	standard_ExplainOneQuery(query, cursorOptions, into, es, queryString,
-							 params, queryEnv);
-#else
 	BufferUsage start = pgBufferUsage;
 	BufferUsage usage = {0};
 	instr_time	planstart;
 	instr_time	planduration;
 	PlannedStmt *plan;
+#if PG_VERSION_NUM >= 170000
+	MemoryContextCounters counters;
+	MemoryContext context = NULL;
+	MemoryContext old = CurrentMemoryContext;
+
+	if (es->memory)
+	{
+		context = AllocSetContextCreate(old, "explain analyze planner context",
+										ALLOCSET_DEFAULT_SIZES);
+		MemoryContextSwitchTo(context);
+	}
+#endif
 
 	INSTR_TIME_SET_CURRENT(planstart);
 	plan = pg_plan_query(query, queryString, cursorOptions, params);
 	INSTR_TIME_SET_CURRENT(planduration);
 	INSTR_TIME_SUBTRACT(planduration, planstart);
 	BufferUsageAccumDiff(&usage, &pgBufferUsage, &start);
-	ExplainOnePlan(plan, into, es, queryString, params, queryEnv,
-				   &planduration, es->buffers ? &usage : NULL);
+#if PG_VERSION_NUM >= 170000
+	MemoryContextSwitchTo(old);
+	if (es->memory)
+		MemoryContextMemConsumed(context, &counters);
 #endif
+	ExplainOnePlan(plan, into, es, queryString, params, queryEnv,
+				   &planduration, es->buffers ? &usage : NULL
+#if PG_VERSION_NUM >= 170000
+				   ,es->memory ? &counters : NULL
+#endif
+		);
+	return plan;
 }
 #endif
 
@@ -407,6 +424,31 @@ explain_one_query(Query *query, int cursorOptions, IntoClause *into,
 	Query *parse, const char *query_string, int cursorOptions, \
 	ParamListInfo boundParams
 #define PLANNER_HOOK_PASS	parse, query_string, cursorOptions, boundParams
+#endif
+
+/* The same arguments in a struct, with the hook or NULL. */
+typedef struct PlannerCall
+{
+	planner_hook_type next;
+	struct
+	{
+		Query	   *parse;
+		const char *query_string;
+		int			cursorOptions;
+		ParamListInfo boundParams;
+#if PG_VERSION_NUM >= 190000
+		ExplainState *es;
+#endif
+	}			args;
+} PlannerCall;
+
+#if PG_VERSION_NUM >= 190000
+#define PLANNER_HOOK_UNPACK(a) \
+	(a)->parse, (a)->query_string, (a)->cursorOptions, (a)->boundParams, \
+	(a)->es
+#else
+#define PLANNER_HOOK_UNPACK(a) \
+	(a)->parse, (a)->query_string, (a)->cursorOptions, (a)->boundParams
 #endif
 
 #if PG_VERSION_NUM >= 180000

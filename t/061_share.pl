@@ -31,6 +31,7 @@ max_parallel_workers_per_gather = 2
 min_parallel_table_scan_size = 0
 parallel_setup_cost = 0
 parallel_tuple_cost = 0
+cpu_tuple_cost = 1
 temp_parallel.write_temp_page_cost = 10
 temp_parallel.buffer_scan_cost = 0
 });
@@ -38,7 +39,7 @@ $node->start;
 $node->safe_psql('postgres', qq{
 CREATE EXTENSION temp_parallel;
 CREATE FUNCTION set_dumpable(boolean) RETURNS void LANGUAGE C AS '$library';
-CREATE FUNCTION expensive(int) RETURNS boolean LANGUAGE plpgsql PARALLEL SAFE COST 100000 AS 'BEGIN RETURN \$1 % 40 = 0; END';
+CREATE FUNCTION expensive(int) RETURNS boolean LANGUAGE plpgsql PARALLEL SAFE COST 10000000 AS 'BEGIN RETURN \$1 % 40 = 0; END';
 CREATE FUNCTION limit_memory(bigint) RETURNS void LANGUAGE C AS '$library';
 });
 

@@ -1,20 +1,13 @@
 /*-------------------------------------------------------------------------
  *
- * plan_insert.c
+ * run_ahead_refusal.c
  *	  May the SELECT of an INSERT into a temporary table run in parallel?
  *
  * Core plans nothing but SELECT in parallel, and forbids changes in parallel
  * mode.  So the plan of INSERT INTO ... SELECT gets a node below ModifyTable
- * (plan_select_node.c) that runs the SELECT to its end, in parallel mode,
- * before the first row is inserted.  What is inserted, and what triggers,
- * constraints, defaults and RETURNING do, is then the same as without workers.
- *
- * standard_planner() decides by the kind of statement.  From 19 on, it calls
- * planner_setup_hook next, which changes the decision.  Before, the first hook
- * that it calls is get_relation_info_hook, for each table of the query; the
- * first call changes the decision.  Relations that the planner has looked at by
- * then, which are subqueries and unions of subqueries, are looked at again by
- * plan_paths.c.
+ * (run_ahead.c) that runs the SELECT to its end, in parallel mode, before the
+ * first row is inserted.  What is inserted, and what triggers, constraints,
+ * defaults and RETURNING do, is then the same as without workers.
  *
  * The invariant: a SELECT is run ahead only if nothing in it sees the rows that
  * the statement inserts, and nothing that is executed later continues a part of
@@ -24,12 +17,13 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "catalog/pg_proc.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "parser/parsetree.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
 
 #include "plan.h"
 
@@ -91,9 +85,15 @@ checks_domain(Node *node, void *context)
 	return expression_tree_walker(node, checks_domain, context);
 }
 
-/* tp_insert_refusal() in a memory context of its own. */
-static InsertRefusal
-query_refusal(Query *query, char *hazard)
+/*
+ * May the SELECT of query, for which tp_is_insert_select() is true, be run by
+ * workers?  If so, sets *hazard as max_parallel_hazard() of clauses.c does.
+ *
+ * A CTE is executed as far as its rows are read, so what follows the SELECT must
+ * not read more of it.
+ */
+InsertRefusal
+tp_insert_refusal(Query *query, char *hazard)
 {
 	RangeTblEntry *target = rt_fetch(query->resultRelation, query->rtable);
 
@@ -114,81 +114,34 @@ query_refusal(Query *query, char *hazard)
 		INSERT_UNSAFE_QUERY : INSERT_MAY_BE_PARALLEL;
 }
 
-/*
- * May the SELECT of query, for which tp_is_insert_select() is true, be run by
- * workers?  If so, sets *hazard as max_parallel_hazard() of clauses.c does.
- *
- * A CTE is executed as far as its rows are read, so what follows the SELECT must
- * not read more of it.
- */
-InsertRefusal
-tp_insert_refusal(Query *query, char *hazard)
-{
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "parallel safety of an INSERT",
-												  ALLOCSET_SMALL_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
-	InsertRefusal refusal = query_refusal(query, hazard);
-
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
-	return refusal;
-}
-
 /* ----------
- * Planning
+ * The rows
  * ----------
  */
 
-/* the innermost call of the planner that was announced, or NULL */
-static InsertPlanning *planning = NULL;
+/*
+ * Bytes of the rows of plan in a tuplestore, as relation_byte_size() of costsize.c
+ * estimates it.
+ */
+double
+tp_bytes_of_rows(const Plan *plan)
+{
+	return plan->plan_rows *
+		(MAXALIGN(plan->plan_width) + MAXALIGN(SizeofHeapTupleHeader));
+}
 
 /*
- * Announce a call of the planner: for an INSERT whose SELECT workers may run,
- * with the hazard of tp_insert_refusal(), or for any other statement, with 0.
- * *call must stay in place until tp_end_planning_insert(), which the caller has
- * to call on every exit.
+ * May a tuplestore with the rows of plan exceed temp_file_limit, so that the
+ * statement fails?  Half the limit is left to the plan itself, which may need
+ * temporary files at the same time, and for an estimate that is too low.
  */
-void
-tp_begin_planning_insert(InsertPlanning *call, char hazard)
-{
-	call->outer = planning;
-	call->hazard = hazard;
-	planning = call;
-}
-
-void
-tp_end_planning_insert(InsertPlanning *call)
-{
-	Assert(planning == call);
-	planning = call->outer;
-}
-
-/* Is an INSERT being planned whose SELECT workers may run? */
 bool
-tp_planning_insert(void)
+tp_rows_exceed_file_limit(const Plan *plan)
 {
-	return planning != NULL && planning->hazard != 0;
-}
+	double		bytes = tp_bytes_of_rows(plan);
 
-/*
- * If glob belongs to the INSERT that was announced, of which parse is the Query
- * that the planner works on, have it consider parallel paths from now on, as
- * standard_planner() of planner.c does for SELECT.  To be called before the
- * planner looks at the first relation.
- */
-void
-tp_allow_parallel_insert(PlannerGlobal *glob, Query *parse)
-{
-	if (!tp_planning_insert() || glob->parallelModeOK ||
-		parse->commandType != CMD_INSERT)
-		return;
-
-	/* what standard_planner() sets for an INSERT, up to now */
-	Assert(glob->maxParallelHazard == PROPARALLEL_UNSAFE);
-	Assert(!glob->parallelModeNeeded);
-	glob->maxParallelHazard = planning->hazard;
-	glob->parallelModeOK = true;
+	return temp_file_limit >= 0 && bytes > work_mem * 1024.0 &&
+		bytes > temp_file_limit * 1024.0 / 2;
 }
 
 /* ----------

@@ -1,0 +1,189 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_lookup.c
+ *	  What lookups in temporary tables cost a process with few local buffers.
+ *
+ * A worker that scans a table once needs few local buffers, and those stay in
+ * the processor's cache.  But if the inner side of a nested loop looks rows up
+ * all over a table, a small pool makes the worker copy a page from the
+ * operating system for nearly every row.
+ * The leader, in whose pool the table may be, would not, nor would a backend
+ * that has it in shared buffers.  So a worker with such a plan gets a pool for
+ * the pages that are looked up, see open_local_buffers() of exec_worker.c.
+ *
+ * It gets no more than the session's temp_buffers.  If these are too few, the
+ * lookups cost what the planner does not know: it assumes that a page that has
+ * been read is in a cache, of effective_cache_size, from which reading it costs
+ * nothing.  So if a plan has such lookups in workers, the copies are added to its
+ * cost, and it is compared with the plan without workers.
+ *
+ * All numbers are estimates; only the choice of the plan and the speed of a worker
+ * depend on them.
+
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_statistic.h"
+#include "storage/bufmgr.h"
+#include "utils/float.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+#include "plan.h"
+
+/* The smaller of reads and the number of pages of relation relid. */
+static double
+distinct_pages(Oid relid, double reads)
+{
+	Relation	rel = tp_relation_open(relid);
+	BlockNumber pages = RelationGetNumberOfBlocks(rel);
+
+	RelationClose(rel);
+	return Min(reads, pages);
+}
+
+/* How many different pages does lookup read? */
+static double
+pages_of_lookup(const Lookup *lookup)
+{
+	double		pages = 0;
+
+	if (OidIsValid(lookup->index))
+		pages = distinct_pages(lookup->index, lookup->loops);
+	if (IsA(lookup->scan, SeqScan) || IsA(lookup->scan, SampleScan))
+		pages += distinct_pages(lookup->table, get_float8_infinity());
+	else if (!IsA(lookup->scan, BitmapIndexScan))
+		pages += distinct_pages(lookup->table,
+								lookup->loops * Max(lookup->scan->plan_rows, 1));
+	return pages;
+}
+
+/*
+ * How many different pages do lookups, a List of Lookup, read, each in its scan?
+ * Those in subplans are left out unless with_subplans is set.
+ */
+double
+tp_pages_of_lookups(List *lookups, bool with_subplans)
+{
+	double		pages = 0;
+	ListCell   *lc;
+
+	foreach(lc, lookups)
+	{
+		Lookup	   *lookup = lfirst(lc);
+
+		if (with_subplans || !lookup->in_subplan)
+			pages += pages_of_lookup(lookup);
+	}
+	return pages;
+}
+
+/*
+ * The cost, in planner cost units, of copying a page from the operating system's
+ * cache into a local buffer, and of evicting another one.
+ */
+#define COPY_PAGE_COST		0.7
+
+/*
+ * How closely the order of a table's rows is that of the first column of its index
+ * indexid: between 0 and 1, the square of the correlation that ANALYZE has found.
+ */
+static double
+index_correlation(Oid indexid)
+{
+	Relation	index = tp_relation_open(indexid);
+	Oid			relid = index->rd_index->indrelid;
+	AttrNumber	attno = index->rd_index->indkey.values[0];
+	HeapTuple	tuple;
+	AttStatsSlot slot;
+	double		result = 0;
+
+	RelationClose(index);
+	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(relid),
+							Int16GetDatum(attno), BoolGetDatum(false));
+	if (!HeapTupleIsValid(tuple))
+		return 0;
+	if (get_attstatsslot(&slot, tuple, STATISTIC_KIND_CORRELATION, InvalidOid,
+						 ATTSTATSSLOT_NUMBERS))
+	{
+		if (slot.nnumbers == 1)
+			result = slot.numbers[0] * slot.numbers[0];
+		free_attstatsslot(&slot);
+	}
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/*
+ * How many pages lookup reads, each as often as it is read, if it is by an index or
+ * a bitmap: of an index one each time and, of the table, one for the first row and
+ * one for each other row that is not next to it.
+ */
+static double
+reads_of_lookup(const Lookup *lookup)
+{
+	double		others = Max(lookup->scan->plan_rows - 1, 0);
+
+	switch (nodeTag(lookup->scan))
+	{
+		case T_IndexScan:
+			others *= 1 - index_correlation(lookup->index);
+			return lookup->loops * (2 + others);
+		case T_IndexOnlyScan:
+		case T_BitmapIndexScan:
+			return lookup->loops;
+		case T_BitmapHeapScan:
+			return lookup->loops * (1 + others);
+		default:
+			return 0;
+	}
+}
+
+/*
+ * What stmt's lookups in temporary tables cost a process with this number of local
+ * buffers beyond the planner's estimate, which includes reading each page once: 0 or
+ * more, in planner cost units.  Subplans are not counted.
+ */
+static Cost
+cost_of_copies(PlannedStmt *stmt, double buffers)
+{
+	List	   *lookups = tp_statement_facts(stmt).lookups;
+	double		pages = tp_pages_of_lookups(lookups, false);
+	double		reads = 0;
+	ListCell   *lc;
+
+	if (pages <= buffers)
+		return 0;
+	foreach(lc, lookups)
+	{
+		Lookup	   *lookup = lfirst(lc);
+
+		if (!lookup->in_subplan)
+			reads += reads_of_lookup(lookup);
+	}
+	return COPY_PAGE_COST * Max(reads * (1 - buffers / pages) - pages, 0);
+}
+
+/*
+ * The same for a worker of stmt, a plan with flush nodes.
+ */
+Cost
+tp_cost_of_copies_in_worker(PlannedStmt *stmt)
+{
+	return cost_of_copies(stmt, num_temp_buffers);
+}
+
+/*
+ * Is stmt, a plan without flush nodes, better than one with them, which costs this
+ * much, if copies are counted?  The leader copies pages, too, and more of them if it
+ * looks up as many rows.
+ */
+bool
+tp_costs_less_with_copies(PlannedStmt *stmt, Cost other)
+{
+	return stmt->planTree->total_cost + cost_of_copies(stmt, num_temp_buffers) <
+		other;
+}
