@@ -22,7 +22,6 @@ OBJS = \
 	exec_worker_share.o \
 	flush_cost.o \
 	func.o \
-	localbuf_account.o \
 	localbuf_evict.o \
 	localbuf_family.o \
 	localbuf_flush.o \

@@ -61,10 +61,8 @@ extern LocalBufCount *tp_localbuf_stats_relation(LocalBufStats *stats,
 												 Relation rel);
 extern bool tp_local_buffer_is_pinned(int i);
 
-/* localbuf_account.c */
-extern Cost tp_account_balance(Relation table, Cost price);
+/* flush_cost.c: accounts */
 extern void tp_account_add(Relation table, Cost saving, Cost price);
-extern void tp_account_cut(Relation table, Cost price);
 extern void tp_account_close(const RelFileLocator *locator);
 extern void tp_account_close_all(void);
 extern void tp_account_files_changed(void);

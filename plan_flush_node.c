@@ -236,7 +236,6 @@ pool_of_worker(const PlanFacts *facts)
 List *
 tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 {
-	LocalBufStats *stats;
 	PlanFacts	all = tp_statement_facts(stmt);
 	List	   *flushed = NIL;
 	int			last_id = all.last_node_id;
@@ -250,22 +249,23 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 	}
 	if (all.temp_tables == NIL)
 		return NIL;
-
-	stats = tp_stats_for_price(all.user_code);
 	foreach(lc, tp_statement_gathers(stmt))
 	{
 		Plan	   *gather = lfirst(lc);
 		PlanFacts	below = tp_plan_facts(gather->lefttree, stmt);
 		FlushPlan	info = {0};
+		Cost		charged;
 
 		if (below.temp_tables == NIL)
 			continue;
 		info.relids = below.temp_tables;
 		info.indexes = below.indexes;
-		info.planned = tp_flush_cost_of_tables(stats, info.relids, info.indexes);
+		charged = tp_flush_cost_of_tables(tp_stats_for_price(false), info.relids,
+										  NIL).charge;
+		info.planned = tp_flush_cost_of_tables(tp_stats_for_price(all.user_code),
+											   info.relids, info.indexes);
 		if (debug_parallel_query == DEBUG_PARALLEL_OFF)
-			info.planned.charge = tp_flush_cost_of_tables(stats, info.relids,
-														  NIL).charge;
+			info.planned.charge = charged;
 		info.saving = tp_saving_of_gather(planning->savings, info.relids,
 										  info.indexes,
 										  info.planned.charge - info.planned.search);
