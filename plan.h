@@ -64,8 +64,7 @@ typedef struct Planning			/* a call of the planner */
 	char		insert_hazard;	/* of an INSERT whose SELECT workers may run,
 								 * see tp_insert_refusal(); otherwise 0 */
 
-	MemoryContext context;		/* of what follows */
-	List	   *savings;		/* of GatherSaving */
+	List	   *savings;		/* of GatherSaving, see plan_gather_cost.c */
 
 	/* parallel_setup_cost */
 	double		before;			/* to restore */

@@ -283,7 +283,7 @@ note_saving(PlannerInfo *root, List *rels, GatherOver over, List *relids,
 			FlushCost flush)
 {
 	Planning   *planning = tp_planning_temp_tables();
-	MemoryContext old = MemoryContextSwitchTo(planning->context);
+	MemoryContext old = MemoryContextSwitchTo(root->planner_cxt);
 	GatherSaving *note = palloc0(sizeof(GatherSaving));
 	Cost		saved = 0;
 	ListCell   *lc;
