@@ -17,7 +17,6 @@ OBJS = \
 	exec_worker_refuse.o \
 	flush_cost.o \
 	func.o \
-	localbuf_account.o \
 	localbuf_evict.o \
 	localbuf_flush.o \
 	localbuf_relations.o \

@@ -109,11 +109,9 @@ extern void tp_unlist_buffers(int first, bool unpin);
 extern bool tp_is_listed(int i);
 extern int	tp_listed_buffers(void);
 
-/* localbuf_account.c */
-extern Cost tp_account_balance(const RelFileLocator *table, Cost price);
+/* flush_cost.c: accounts */
 extern void tp_account_add(const RelFileLocator *table, Cost saving,
 						   Cost price);
-extern void tp_account_cut(const RelFileLocator *table, Cost price);
 extern void tp_account_close(const RelFileLocator *locator);
 extern void tp_account_close_all(void);
 extern void tp_account_files_changed(void);

@@ -61,12 +61,10 @@ typedef struct Planning			/* a call of the planner */
 {
 	struct Planning *outer;
 	bool		temp_tables;	/* may workers read temporary tables? */
-	bool		user_code;		/* may the statement run user code? */
 	char		insert_hazard;	/* of an INSERT whose SELECT workers may run,
 								 * see tp_insert_refusal(); otherwise 0 */
 
-	MemoryContext context;		/* of what follows */
-	List	   *savings;		/* of GatherSaving */
+	List	   *savings;		/* of GatherSaving, see plan_gather_cost.c */
 
 	/* parallel_setup_cost */
 	double		before;			/* to restore */
@@ -159,7 +157,6 @@ extern bool tp_has_user_object(List *oids);
 extern bool tp_expression_is_user_code(Node *node);
 extern bool tp_checks_domain(Node *node);
 extern LocalBufStats *tp_stats_for_price(bool user_code);
-extern bool tp_user_code_matters(Query *query);
 extern bool tp_names_temp_table(List *rtable);
 extern bool tp_reads_temp_table(Query *query);
 
@@ -168,8 +165,7 @@ extern bool tp_calls_volatile_function(Node *node);
 
 /* plan_lookup.c */
 extern double tp_pages_of_lookups(List *lookups, bool with_subplans);
-extern Cost tp_cost_of_copies_in_worker(PlannedStmt *stmt);
-extern bool tp_costs_less_with_copies(PlannedStmt *stmt, Cost other);
+extern Cost tp_cost_of_copies(PlannedStmt *stmt);
 
 /* plan_flush_node.c */
 /* A worker has so many local buffers, or the session's temp_buffers if that is less. */

@@ -128,7 +128,6 @@ static void
 begin_planning(Planning *planning)
 {
 	planning->outer = innermost;
-	planning->context = CurrentMemoryContext;
 	planning->before = parallel_setup_cost;
 	if (innermost != NULL && parallel_setup_cost == innermost->charged)
 		parallel_setup_cost = innermost->setup_cost;

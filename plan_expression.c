@@ -7,10 +7,9 @@
  * with their input and comparison functions and the constraints of domains.
  * It may do anything, even read temporary relations without the executor's
  * knowledge.  A worker that runs none need not guard against that (see
- * exec_worker_refuse.c).  The price of a flush depends on it before the query
- * is planned: pages that workers read in the leader's memory stay pinned while the
- * statement runs, and functions of users may need buffers, too (see
- * tp_most_shared_pages()).
+ * exec_worker_refuse.c).  The price of a flush depends on it, too: pages that
+ * workers read in the leader's memory stay pinned while the statement runs, and
+ * functions of users may need buffers (see tp_most_shared_pages()).
  *
  * Constraints of domains are checked by what makes a value of a composite type, an
  * array or a range, too: record_in(), array_in() and jsonb_populate_record(), among
@@ -18,12 +17,10 @@
  * core knows nothing: max_parallel_hazard() of clauses.c looks at CoerceToDomain
  * alone.
  *
- * The invariants: what is not known to be core's counts as user code, and a query
- * that runs some in its plan is known to do so.  The reverse need not hold: the
- * planner may evaluate or inline the function.  A volatile function is taken to look
- * at its statement, unless it is core's and known not to.  All domains that the type of a new
- * value is made of are looked at, except in types that the query does not name,
- * whose values are made inside functions.
+ * The invariants: what is not known to be core's counts as user code.  A volatile
+ * function is taken to look at its statement, unless it is core's and known not to.
+ * All domains that the type of a new value is made of are looked at, except in types
+ * that the query does not name, whose values are made inside functions.
  *
  *-------------------------------------------------------------------------
  */
@@ -88,12 +85,6 @@ static const NodeTag passive[] = {
 	T_List, T_TargetEntry, T_CaseWhen, T_SubPlan, T_AlternativeSubPlan
 };
 
-/* and of queries. */
-static const NodeTag passive_of_query[] = {
-	T_CommonTableExpr, T_FromExpr, T_JoinExpr, T_OnConflictExpr, T_RangeTblRef,
-	T_SetOperationStmt, T_SubLink, T_WindowClause
-};
-
 /* Those with a type, whose functions check_functions_in_node() finds, if any. */
 static const NodeTag evaluated[] = {
 	T_Var, T_Const, T_Param, T_Aggref, T_GroupingFunc, T_WindowFunc,
@@ -140,21 +131,6 @@ tp_expression_is_user_code(Node *node)
 	return !is_one_of(node, passive, lengthof(passive));
 }
 
-/* Does node, a Query or a part of it, call user code? */
-static bool
-calls_user_code(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, calls_user_code, context,
-								 QTW_IGNORE_JOINALIASES);
-	if (!is_one_of(node, passive_of_query, lengthof(passive_of_query)) &&
-		tp_expression_is_user_code(node))
-		return true;
-	return expression_tree_walker(node, calls_user_code, context);
-}
-
 /*
  * Returns counts, as tp_localbuf_stats_for_price(), for the price of the flushes of a
  * statement, which may run user code while workers read, or not.
@@ -167,17 +143,6 @@ tp_stats_for_price(bool user_code)
 	if (user_code)
 		stats->most_shared = tp_most_shared_pages(true);
 	return stats;
-}
-
-/*
- * May query, which has not been planned, run user code?  False if the price of its
- * flushes does not depend on it, as all pages in use may be shared in any case.
- */
-bool
-tp_user_code_matters(Query *query)
-{
-	return tp_sharing() && tp_buffer_was_used(tp_most_shared_pages(true)) &&
-		calls_user_code((Node *) query, NULL);
 }
 
 /* ----------

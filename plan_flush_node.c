@@ -85,18 +85,6 @@ tp_custom_scan_above(Plan *child, const char *name, int plan_node_id)
 	return cscan;
 }
 
-/* size bytes at data, as a Const: custom_private consists of nodes. */
-static Const *
-bytes_of(const void *data, Size size)
-{
-	bytea	   *bytes = palloc(VARHDRSZ + size);
-
-	SET_VARSIZE(bytes, VARHDRSZ + size);
-	memcpy(VARDATA(bytes), data, size);
-	return makeConst(BYTEAOID, -1, InvalidOid, -1, PointerGetDatum(bytes), false,
-					 false);
-}
-
 /*
  * Make a flush node with the given plan_node_id above child, for the tables of info,
  * whose lists it shares.
@@ -106,6 +94,7 @@ make_flush_node(Plan *child, const FlushPlan *info, int plan_node_id)
 {
 	CustomScan *cscan = tp_custom_scan_above(child, FLUSH_NODE_NAME, plan_node_id);
 	Plan	   *plan = &cscan->scan.plan;
+	bytea	   *bytes = palloc(VARHDRSZ + sizeof(FlushPlan));
 
 	plan->startup_cost += info->planned.charge;
 	plan->total_cost += info->planned.charge;
@@ -113,10 +102,14 @@ make_flush_node(Plan *child, const FlushPlan *info, int plan_node_id)
 									 * query are not called */
 	plan->parallel_safe = true;
 
+	SET_VARSIZE(bytes, VARHDRSZ + sizeof(FlushPlan));
+	memcpy(VARDATA(bytes), info, sizeof(FlushPlan));
 	/* the release comes first in every release, see tp_flush_plan_release() */
 	cscan->custom_private = list_make4(makeString(pstrdup(TP_VERSION)),
 									   info->relids, info->indexes,
-									   bytes_of(info, sizeof(FlushPlan)));
+									   makeConst(BYTEAOID, -1, InvalidOid, -1,
+												 PointerGetDatum(bytes), false,
+												 false));
 	return cscan;
 }
 
@@ -249,7 +242,6 @@ pool_of_worker(const PlanFacts *facts)
 List *
 tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 {
-	LocalBufStats *stats;
 	PlanFacts	all = tp_statement_facts(stmt);
 	List	   *flushed = NIL;
 	int			last_id = all.last_node_id;
@@ -263,22 +255,23 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 	}
 	if (all.temp_tables == NIL && stmt->commandType != CMD_INSERT)
 		return NIL;
-
-	stats = tp_stats_for_price(all.user_code);
 	foreach(lc, tp_statement_gathers(stmt))
 	{
 		Plan	   *gather = lfirst(lc);
 		PlanFacts	below = tp_plan_facts(gather->lefttree, stmt);
 		FlushPlan	info = {0};
+		Cost		charged;
 
 		if (below.temp_tables == NIL && !sends_values(gather, &below))
 			continue;
 		info.relids = below.temp_tables;
 		info.indexes = below.indexes;
-		info.planned = tp_flush_cost_of_tables(stats, info.relids, info.indexes);
+		charged = tp_flush_cost_of_tables(tp_stats_for_price(false), info.relids,
+										  NIL).charge;
+		info.planned = tp_flush_cost_of_tables(tp_stats_for_price(all.user_code),
+											   info.relids, info.indexes);
 		if (debug_parallel_query == DEBUG_PARALLEL_OFF)
-			info.planned.charge = tp_flush_cost_of_tables(stats, info.relids,
-														  NIL).charge;
+			info.planned.charge = charged;
 		info.saving = tp_saving_of_gather(planning->savings, info.relids,
 										  info.indexes,
 										  info.planned.charge - info.planned.search);

@@ -22,12 +22,13 @@
  *	- for a set operation, whose Gather collects the rows of several query
  *	  levels, after each of these has been planned.
  *
- * Two charges are not exact.  A Gather over a part of a join is charged with the
+ * Charges are not exact.  A Gather over a part of a join is charged with the
  * flush of all tables of its query level that workers may read, so one that reads
  * only clean ones looks more expensive than it is.  That matters where the whole
  * join cannot be gathered, and only until the accounts have paid for the flush.
- * Indexes depend on the path, and are left out.  The flush node of the finished plan
- * knows them, and the second look counts them.
+ * Indexes depend on the path, and are left out; and if the statement runs user code,
+ * fewer pages may be shared.  The flush node of the finished plan knows both, and the
+ * second look counts them.
  *
  * A plan for clean tables is charged with the search of the pool.
  *
@@ -282,7 +283,7 @@ note_saving(PlannerInfo *root, List *rels, GatherOver over, List *relids,
 			FlushCost flush)
 {
 	Planning   *planning = tp_planning_temp_tables();
-	MemoryContext old = MemoryContextSwitchTo(planning->context);
+	MemoryContext old = MemoryContextSwitchTo(root->planner_cxt);
 	GatherSaving *note = palloc0(sizeof(GatherSaving));
 	Cost		saved = 0;
 	ListCell   *lc;
@@ -333,8 +334,7 @@ flush_cost(List *relids)
 	FlushCost	none = {0};
 
 	return relids == NIL ? none :
-		tp_flush_cost_of_tables(tp_stats_for_price(tp_planning_temp_tables()->user_code),
-								relids, NIL);
+		tp_flush_cost_of_tables(tp_localbuf_stats_for_price(), relids, NIL);
 }
 
 /*
@@ -403,22 +403,13 @@ tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final)
 	parts = setop_parts(root, final);
 	foreach(lc, parts)
 		possible &= ((RelOptInfo *) lfirst(lc))->partial_pathlist != NIL;
-	if (!possible)
+	if (possible)
 	{
-		note_saving(parent, parts, GATHER_UNION, NIL, flush);
-		return;
+		relids = tables_of_level(root, tables_of_level(parent, NIL));
+		flush = flush_cost(relids);
+		tp_charge_gathers(flush.charge);
 	}
-	relids = tables_of_level(root, tables_of_level(parent, NIL));
-	flush = flush_cost(relids);
 	note_saving(parent, parts, GATHER_UNION, relids, flush);
-	tp_charge_gathers(flush.charge);
-}
-
-/* Would make_rel_from_joinlist() of allpaths.c call geqo()? */
-static bool
-genetic_join_search(int levels_needed)
-{
-	return enable_geqo && levels_needed >= geqo_threshold;
 }
 
 /*
@@ -432,7 +423,7 @@ tp_next_join_search(join_search_hook_type next, PlannerInfo *root,
 {
 	if (next != NULL)
 		return next(root, levels_needed, initial_rels);
-	if (genetic_join_search(levels_needed))
+	if (enable_geqo && levels_needed >= geqo_threshold)
 		return geqo(root, levels_needed, initial_rels);
 	return standard_join_search(root, levels_needed, initial_rels);
 }

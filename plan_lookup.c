@@ -9,7 +9,7 @@
  * operating system for nearly every row.
  * The leader, in whose pool the table may be, would not, nor would a backend
  * that has it in shared buffers.  So a worker with such a plan gets a pool for
- * the pages that are looked up, see tp_worker_open_local_buffers().
+ * the pages that are looked up, see open_local_buffers() of exec_worker.c.
  *
  * It gets no more than the session's temp_buffers.  If these are too few, the
  * lookups cost what the planner does not know: it assumes that a page that has
@@ -143,13 +143,14 @@ reads_of_lookup(const Lookup *lookup)
 }
 
 /*
- * What stmt's lookups in temporary tables cost a process with this number of local
- * buffers beyond the planner's estimate, which includes reading each page once: 0 or
- * more, in planner cost units.  Subplans are not counted.
+ * What stmt's lookups in temporary tables cost each process, a worker or a leader, beyond
+ * the planner's estimate, which includes reading each page once: 0 or more, in planner
+ * cost units.  Subplans are not counted.
  */
-static Cost
-cost_of_copies(PlannedStmt *stmt, double buffers)
+Cost
+tp_cost_of_copies(PlannedStmt *stmt)
 {
+	double		buffers = num_temp_buffers;
 	List	   *lookups = tp_statement_facts(stmt).lookups;
 	double		pages = tp_pages_of_lookups(lookups, false);
 	double		reads = 0;
@@ -165,25 +166,4 @@ cost_of_copies(PlannedStmt *stmt, double buffers)
 			reads += reads_of_lookup(lookup);
 	}
 	return COPY_PAGE_COST * Max(reads * (1 - buffers / pages) - pages, 0);
-}
-
-/*
- * The same for a worker of stmt, a plan with flush nodes.
- */
-Cost
-tp_cost_of_copies_in_worker(PlannedStmt *stmt)
-{
-	return cost_of_copies(stmt, num_temp_buffers);
-}
-
-/*
- * Is stmt, a plan without flush nodes, better than one with them, which costs this
- * much, if copies are counted?  The leader copies pages, too, and more of them if it
- * looks up as many rows.
- */
-bool
-tp_costs_less_with_copies(PlannedStmt *stmt, Cost other)
-{
-	return stmt->planTree->total_cost + cost_of_copies(stmt, num_temp_buffers) <
-		other;
 }

@@ -6,13 +6,13 @@
  *
  * When the planner charges the Gathers over a relation, it has the paths of it
  * for one process and for several.  The difference between their costs is noted
- * as the saving (tp_note_saving()).  It goes two ways:
+ * as the saving (plan_gather_cost.c).  It goes two ways:
  *
  *	- into the flush node, if a Gather over the relation is in the finished
  *	  plan; so the second look (exec_run.c) can compare it with what the
  *	  flush costs then;
  *	- otherwise it is lost because of the flush.  Then it is stored in the plan,
- *	  and added to the tables' accounts (localbuf_account.c) each time that plan
+ *	  and added to the tables' accounts (flush_cost.c) each time that plan
  *	  has run to its end.  So a plan that is only explained changes no account,
  *	  and a cached plan does so at each execution.
  *

@@ -33,22 +33,6 @@ plan_without_temp_tables(const PlannerCall *call)
 }
 
 /*
- * stmt, the plan of call, flushes tables, and its workers would look rows up in more
- * pages than they have local buffers, which costs copies.  Returns a plan that
- * flushes none if that is better; otherwise stmt.
- */
-static PlannedStmt *
-plan_without_copies(const PlannerCall *call, char insert_hazard,
-					PlannedStmt *stmt, Cost copies)
-{
-	Planning	planning = {.insert_hazard = insert_hazard};
-	PlannedStmt *other = tp_call_planner(call, &planning);
-
-	return tp_costs_less_with_copies(other, stmt->planTree->total_cost + copies) ?
-		other : stmt;
-}
-
-/*
  * Plan a statement whose workers may read temporary tables, an INSERT if
  * insert_hazard is not 0.  The planner modifies its Query, so a second planning gets a
  * copy.  That can be needed only if tables have more pages than there are local
@@ -65,18 +49,23 @@ plan_with_workers(const PlannerCall *call, char insert_hazard)
 
 	again.args.parse = tp_buffer_was_used(num_temp_buffers - 1) &&
 		tp_reads_temp_table(parse) ? copyObject(parse) : NULL;
-	planning.user_code = tp_user_code_matters(parse);
 	stmt = tp_call_planner(call, &planning);
 	if (stmt->parallelModeNeeded)
 		flushed = tp_place_flush_nodes(stmt, &planning);
 	if (again.args.parse != NULL && flushed != NIL)
 	{
-		Cost		copies = tp_cost_of_copies_in_worker(stmt);
-		PlannedStmt *other = copies > 0 ?
-			plan_without_copies(&again, insert_hazard, stmt, copies) : stmt;
+		Cost		copies = tp_cost_of_copies(stmt);
 
-		if (other != stmt)
-			return other;
+		if (copies > 0)
+		{
+			Planning	serial = {.insert_hazard = insert_hazard};
+			PlannedStmt *other = tp_call_planner(&again, &serial);
+
+			/* the leader copies pages, too */
+			if (other->planTree->total_cost + tp_cost_of_copies(other) <
+				stmt->planTree->total_cost + copies)
+				return other;
+		}
 	}
 	tp_attach_savings(stmt, flushed, planning.savings);
 	return stmt;

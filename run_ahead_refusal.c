@@ -61,17 +61,6 @@ tp_is_insert_select(Query *query)
  * ----------
  */
 
-/* Is there a subquery in node, an expression or a List of expressions? */
-static bool
-has_sublink(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, SubLink))
-		return true;
-	return expression_tree_walker(node, has_sublink, context);
-}
-
 /* Does node, a query or a part of it, make values of a domain with constraints? */
 static bool
 checks_domain(Node *node, void *context)
@@ -102,8 +91,8 @@ tp_insert_refusal(Query *query, char *hazard)
 	if (query->hasModifyingCTE)
 		return INSERT_MODIFIES_MORE;
 	if (query->cteList != NIL &&
-		(has_sublink((Node *) query->returningList, NULL) ||
-		 has_sublink((Node *) query->onConflict, NULL)))
+		(contain_subplans((Node *) query->returningList) ||
+		 contain_subplans((Node *) query->onConflict)))
 		return INSERT_SHARES_CTE;
 	*hazard = max_parallel_hazard(query);
 	if (*hazard == PROPARALLEL_UNSAFE)

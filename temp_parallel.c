@@ -236,18 +236,17 @@ temp_parallel_ExplainOneQuery(Query *query, int cursorOptions,
 							  const char *queryString, ParamListInfo params,
 							  QueryEnvironment *queryEnv)
 {
-	PlannedStmt *stmt;
-
 	if (prev_ExplainOneQuery)
-	{
 		prev_ExplainOneQuery(query, cursorOptions, into, es, queryString, params,
 							 queryEnv);
-		return;
+	else
+	{
+		PlannedStmt *stmt = explain_one_query(query, cursorOptions, into, es,
+											  queryString, params, queryEnv);
+
+		if (es->format == EXPLAIN_FORMAT_TEXT)
+			tp_explain_saving(stmt, es);
 	}
-	stmt = explain_one_query(query, cursorOptions, into, es, queryString, params,
-							 queryEnv);
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-		tp_explain_saving(stmt, es);
 }
 #endif
 

@@ -7,7 +7,8 @@
  * Each part has a header of its own.  A part calls only those below it:
  *
  *		temp_parallel.c, func.c		entry points: hooks, SQL functions
- *		exec.h						execution
+ *		plan_statement.c			how often the planner is called, for what
+ *		exec.h						execution; run_ahead.c also plans its node
  *		plan.h						planning, and the flush node in a plan
  *		readonly.h					the read-only phase
  *		localbuf.h					local buffers

@@ -31,7 +31,8 @@ max_parallel_workers_per_gather = 2
 min_parallel_table_scan_size = 0
 parallel_setup_cost = 0
 parallel_tuple_cost = 0
-cpu_tuple_cost = 1
+cpu_tuple_cost = 10
+jit = off
 temp_parallel.write_temp_page_cost = 10
 temp_parallel.buffer_scan_cost = 0
 });
