@@ -28,7 +28,6 @@
  */
 #include "postgres.h"
 
-#include "access/tsmapi.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
 #include "foreign/fdwapi.h"
@@ -218,19 +217,6 @@ make_table_paths(PlannerInfo *root, RelOptInfo *rel)
 	create_tidscan_paths(root, rel);
 }
 
-/* As set_tablesample_rel_pathlist() of allpaths.c. */
-static void
-make_sample_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
-{
-	Path	   *path = create_samplescan_path(root, rel, rel->lateral_relids);
-
-	if ((root->query_level > 1 ||
-		 bms_membership(query_level_relids(root)) != BMS_SINGLETON) &&
-		!GetTsmRoutine(rte->tablesample->tsmhandler)->repeatable_across_scans)
-		path = create_material_path_compat(rel, path);
-	add_path(rel, path);
-}
-
 /*
  * Does rel fetch all columns of its subquery, in order?  As in
  * set_subquery_pathlist() of allpaths.c.
@@ -288,7 +274,7 @@ make_subquery_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 }
 
 /*
- * Can the paths of this kind of relation be rebuilt?  True for those kinds in
+ * Are the paths of this kind of relation to be made anew?  True for those kinds in
  * set_rel_pathlist() of allpaths.c that can have partial paths, except foreign
  * tables: a foreign-data wrapper is asked for its paths only once.
  */
@@ -298,7 +284,7 @@ makes_new_paths(RangeTblEntry *rte)
 	if (rte->inh || rte->rtekind == RTE_SUBQUERY)
 		return true;
 	return rte->rtekind == RTE_RELATION &&
-		rte->relkind != RELKIND_FOREIGN_TABLE;
+		rte->relkind != RELKIND_FOREIGN_TABLE && rte->tablesample == NULL;
 }
 
 /*
@@ -372,8 +358,6 @@ make_paths(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 	}
 	else if (rte->rtekind == RTE_SUBQUERY)
 		make_subquery_paths(root, rel, rte);
-	else if (rte->tablesample != NULL)
-		make_sample_paths(root, rel, rte);
 	else
 		make_table_paths(root, rel);
 }

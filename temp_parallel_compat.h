@@ -531,17 +531,6 @@ create_subqueryscan_path_compat(PlannerInfo *root, RelOptInfo *rel,
 	glob, parse, query_string, cursorOptions, tuple_fraction, es
 #endif
 
-/* 19 added the enabled argument. */
-static inline Path *
-create_material_path_compat(RelOptInfo *rel, Path *subpath)
-{
-#if PG_VERSION_NUM >= 190000
-	return (Path *) create_material_path(rel, subpath, true);
-#else
-	return (Path *) create_material_path(rel, subpath);
-#endif
-}
-
 /*
  * From 19 on, the planner may aggregate rows before it joins them (eager
  * aggregation).  Then a base or join relation has a grouped relation, with
