@@ -268,7 +268,7 @@ SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('SELECT count
 DROP FUNCTION pg_temp.inlined;
 DROP TABLE parted, parent, child;
 
--- A genetic join search charges each Gather over a join with the flush of all tables
+-- A join search charges each Gather over a part of a join with the flush of all tables
 -- that workers may read, here two of three, and only the accounts of these grow. If it
 -- were charged with the third, too, it would never have workers.
 CREATE FUNCTION leader_only(int) RETURNS int LANGUAGE plpgsql PARALLEL RESTRICTED COST 0.1 AS 'BEGIN RETURN $1; END';

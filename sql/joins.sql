@@ -145,7 +145,7 @@ EXPLAIN (COSTS OFF) SELECT pa.id, pa.v, pb.v FROM pa JOIN pb USING (id);
 :check_p ('SELECT pa.id, pa.v, pb.v AS bv FROM pa JOIN pb USING (id) WHERE pa.id < 500', 'Parallel Hash Join');
 RESET enable_partitionwise_join;
 
--- from geqo_threshold on, join relations are charged by other code
+-- the genetic join search
 SET geqo_threshold = 2;
 :check ('SELECT a.id, a.v, b.v AS bv, p.v AS pv FROM a JOIN b USING (id) JOIN joins_p p USING (id)', 'Parallel Seq Scan');
 RESET geqo_threshold;
