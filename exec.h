@@ -32,6 +32,7 @@ extern List *tp_find_flush_nodes(PlanState *root);
 extern const FlushPlan *tp_flush_node_plan(CustomScanState *flush_node);
 extern void tp_skip_flush_nodes(List *flush_nodes, const char *reason);
 extern void tp_look_at_workers(List *flush_nodes);
+extern void tp_explain_saving(PlannedStmt *stmt, ExplainState *es);
 
 /* run_ahead.c */
 extern void tp_place_run_ahead_node(PlannedStmt *stmt);

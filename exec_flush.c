@@ -25,8 +25,6 @@
  */
 #include "postgres.h"
 
-#include <dlfcn.h>
-
 #include "access/parallel.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -307,22 +305,6 @@ tp_look_at_workers(List *flush_nodes)
 	}
 }
 
-/* Set the path of this library in worker.  Returns false if it is too long. */
-static bool
-set_library(BackgroundWorker *worker)
-{
-	Dl_info		info;
-	size_t		length = strlen(pkglib_path);
-	size_t		size = sizeof(worker->bgw_library_name);
-
-	if (dladdr(tp_map_leader_main, &info) == 0)
-		return false;
-	if (strncmp(info.dli_fname, pkglib_path, length) == 0)
-		return snprintf(worker->bgw_library_name, size, "$libdir%s",
-						info.dli_fname + length) < size;
-	return strlcpy(worker->bgw_library_name, info.dli_fname, size) < size;
-}
-
 /*
  * Can another process of the server map this one's memory?  Security modules and
  * limits of processes decide, so one tries, which is started for that, once in a session,
@@ -340,6 +322,7 @@ workers_can_map(void)
 		.bgw_flags = BGWORKER_SHMEM_ACCESS,
 		.bgw_start_time = BgWorkerStart_ConsistentState,
 		.bgw_restart_time = BGW_NEVER_RESTART,
+		.bgw_library_name = "temp_parallel",
 		.bgw_function_name = "tp_map_leader_main",
 	};
 	BackgroundWorkerHandle *handle;
@@ -350,11 +333,6 @@ workers_can_map(void)
 		return true;
 	memcpy(worker.bgw_extra, memory, sizeof(*memory));
 	worker.bgw_notify_pid = MyProcPid;
-	if (!set_library(&worker))
-	{
-		tp_stop_sharing("the path of the library temp_parallel is too long");
-		return false;
-	}
 	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
 		return false;
 	(void) WaitForBackgroundWorkerShutdown(handle);
@@ -580,5 +558,59 @@ temp_flush_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		if (state->pages_shared > 0 || es->format != EXPLAIN_FORMAT_TEXT)
 			explain_numbers("Shared", shared, 1, es);
 		explain_numbers("Flushed", flushed, es->timing ? 2 : 1, es);
+	}
+}
+
+/*
+ * Explain stmt, a plan without flush nodes.  Shown without VERBOSE, too: a user who
+ * wonders why a query is not parallel does not know which option to use.
+ *
+ * If the SELECT of stmt, an INSERT into a temporary table, cannot be parallel,
+ * add the reason to the output of EXPLAIN.
+ *
+ * If stmt reads temporary tables without workers only because of the flush, add
+ * their names, unless it has dropped one of them; with COSTS also, in planner
+ * cost units, what their flush costs now, what their accounts have of it, and
+ * what workers would save.  Allocates in the current memory context.
+ */
+void
+tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
+{
+	FlushCost	flush;
+	List	   *relids = NIL;
+	Cost		saving = 0;
+	const char *reason = tp_serial_insert_reason(stmt);
+	ListCell   *lc;
+
+	if (reason != NULL)
+		ExplainPropertyText("Insert Not Parallel", reason, es);
+	if (!tp_has_savings(stmt))
+		return;
+	foreach(lc, tp_savings_of(stmt))
+	{
+		FlushSaving *lost = lfirst(lc);
+
+		relids = list_concat_unique_oid(relids, lost->relids);
+		saving += lost->saving;
+	}
+	foreach(lc, relids)
+	{
+		if (get_rel_name(lfirst_oid(lc)) == NULL)
+			return;				/* the statement has dropped it */
+	}
+	explain_names("Not Parallel", relids, es);
+
+	/* the saving is net of the search of the pool, the cost is not */
+	flush = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(), relids, NIL);
+	if (es->costs)
+	{
+		const ExplainNumber refused[] = {
+			{"dirtied", "Refused Dirtied Buffers", flush.dirtied},
+			{"cost", "Refused Flush Cost", flush.cost, 2},
+			{"account", "Refused Flush Account", flush.account, 2},
+			{"saving", "Refused Flush Saving", saving + flush.search, 2}
+		};
+
+		explain_numbers("Flush Refused", refused, lengthof(refused), es);
 	}
 }

@@ -53,8 +53,8 @@ extern FlushSaving tp_saving_of_gather(List *notes, List *relids,
 									   List *indexes, Cost charge);
 extern void tp_attach_savings(PlannedStmt *stmt, List *flushed, List *notes);
 extern bool tp_has_savings(PlannedStmt *stmt);
+extern List *tp_savings_of(PlannedStmt *stmt);
 extern bool tp_credit_savings(List *savings, PlannedStmt *stmt, PlanState *root);
-extern void tp_explain_saving(PlannedStmt *stmt, ExplainState *es);
 
 /* plan_call.c */
 typedef struct Planning			/* a call of the planner */

@@ -133,9 +133,8 @@ ANALYZE permanent;
 SELECT count(*) FROM permanent WHERE reads_other(id) = 1;
 
 -- In the leader the same function works.
-SET parallel_leader_participation = on;
-SELECT reads_other(id) FROM t WHERE id = 7;
 SET max_parallel_workers_per_gather = 0;
+SELECT reads_other(id) FROM t WHERE id = 7;
 SELECT count(*) FROM t WHERE reads_other(id) = 1;
 RESET max_parallel_workers_per_gather;
 
