@@ -12,7 +12,6 @@ MODULE_big = temp_parallel
 OBJS = \
 	exec_flush.o \
 	exec_run.o \
-	exec_sent_values.o \
 	exec_worker.o \
 	exec_worker_refuse.o \
 	flush_cost.o \
@@ -33,12 +32,9 @@ OBJS = \
 	plan_statement.o \
 	plan_walk.o \
 	readonly_heap.o \
-	readonly_index.o \
 	readonly_phase.o \
 	run_ahead.o \
-	run_ahead_refusal.o \
 	session.o \
-	settings.o \
 	temp_parallel.o
 
 EXTENSION = temp_parallel

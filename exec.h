@@ -32,15 +32,39 @@ extern List *tp_find_flush_nodes(PlanState *root);
 extern const FlushPlan *tp_flush_node_plan(CustomScanState *flush_node);
 extern void tp_skip_flush_nodes(List *flush_nodes, const char *reason);
 extern void tp_look_at_workers(List *flush_nodes);
-extern void tp_explain_saving(PlannedStmt *stmt, ExplainState *es);
+
+typedef struct ExplainNumber
+{
+	const char *in_text;		/* name in a line of text */
+	const char *property;		/* in other formats */
+	double		value;
+	int			digits;			/* after the decimal point */
+	const char *unit;
+} ExplainNumber;
+
+extern void tp_explain_numbers(const char *label, const ExplainNumber *numbers,
+							   int n, ExplainState *es);
+extern void tp_explain_names(const char *label, List *relids, ExplainState *es);
 
 /* run_ahead.c */
+typedef enum InsertRefusal
+{
+	INSERT_MAY_BE_PARALLEL,
+	INSERT_OTHER_TARGET,
+	INSERT_MODIFIES_MORE,
+	INSERT_UNSAFE_QUERY,
+	INSERT_VOLATILE_QUERY,
+	INSERT_SHARES_CTE,
+	INSERT_KEEPS_TOO_MUCH
+} InsertRefusal;
+
+extern bool tp_is_insert_select(Query *query);
+extern InsertRefusal tp_insert_refusal(Query *query, char *hazard);
+extern bool tp_rows_exceed_file_limit(const Plan *plan);
+extern void tp_note_serial_insert(PlannedStmt *stmt, InsertRefusal refusal);
+extern const char *tp_serial_insert_reason(PlannedStmt *stmt);
 extern void tp_place_run_ahead_node(PlannedStmt *stmt);
 extern void tp_register_run_ahead_node(void);
-
-/* exec_sent_values.c */
-extern bool tp_sends_temp_toast_pointer(PlanState *gather);
-extern void tp_check_sent_values(QueryDesc *queryDesc);
 
 /* exec_worker.c */
 extern void tp_check_flushed(PlanState *ps, const FlushPlan *plan);
@@ -57,5 +81,7 @@ extern void tp_worker_refuse_utility(Node *statement);
 extern void tp_refuse_other_relations(List *relids, List *indexes);
 extern void tp_release_other_relations(void);
 extern void tp_refuse_again(Oid relid);
+extern bool tp_sends_temp_toast_pointer(PlanState *gather);
+extern void tp_check_sent_values(QueryDesc *queryDesc);
 
 #endif							/* EXEC_H */

@@ -15,7 +15,7 @@
  * has no more workers launched, and in the leader it returns no rows once there
  * are that many.
  *
- * Where workers would be sent a value that they cannot read (exec_sent_values.c), it
+ * Where workers would be sent a value that they cannot read (exec_worker_refuse.c), it
  * has none launched.
  *
  * The invariant: when a worker starts, every page of each table and index that it
@@ -354,7 +354,7 @@ pages_to_share(TempFlushState *state)
 
 	if (!tp_sharing())
 		return 0;
-	cost = tp_flush_cost_of_tables(tp_stats_for_price(state->plan.any_user_code),
+	cost = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(state->plan.any_user_code),
 								   state->plan.relids, state->plan.indexes);
 	return cost.share && workers_can_map() ? cost.shareable : 0;
 }
@@ -472,19 +472,10 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
  * ----------
  */
 
-/* A number: in text one of those in a line, in other formats a property. */
-typedef struct ExplainNumber
-{
-	const char *in_text;
-	const char *property;
-	double		value;
-	int			digits;			/* after the decimal point */
-	const char *unit;
-} ExplainNumber;
-
-static void
-explain_numbers(const char *label, const ExplainNumber *numbers, int n,
-				ExplainState *es)
+/* Add n numbers: in text in a line with that label, in other formats as properties. */
+void
+tp_explain_numbers(const char *label, const ExplainNumber *numbers, int n,
+				   ExplainState *es)
 {
 	StringInfoData line;
 
@@ -505,8 +496,8 @@ explain_numbers(const char *label, const ExplainNumber *numbers, int n,
 }
 
 /* Add the names of relations relids, if there are any. */
-static void
-explain_names(const char *label, List *relids, ExplainState *es)
+void
+tp_explain_names(const char *label, List *relids, ExplainState *es)
 {
 	List	   *names = NIL;
 	ListCell   *lc;
@@ -539,13 +530,13 @@ temp_flush_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 
 	if (es->verbose)
 	{
-		explain_names("Flushed Tables", state->plan.relids, es);
-		explain_names("Flushed Indexes", state->plan.indexes, es);
+		tp_explain_names("Flushed Tables", state->plan.relids, es);
+		tp_explain_names("Flushed Indexes", state->plan.indexes, es);
 	}
 	if (es->costs)
-		explain_numbers("Flush Planned", flush, lengthof(flush), es);
+		tp_explain_numbers("Flush Planned", flush, lengthof(flush), es);
 	if (es->costs && planned->share)
-		explain_numbers("Share Planned", share, lengthof(share), es);
+		tp_explain_numbers("Share Planned", share, lengthof(share), es);
 	if (state->plan.processes > 0 && (!es->analyze || leader_only_gathers(state)))
 	{
 		ExplainPropertyText("Leader", "gathers only", es);
@@ -556,61 +547,7 @@ temp_flush_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	else if (es->analyze)
 	{
 		if (state->pages_shared > 0 || es->format != EXPLAIN_FORMAT_TEXT)
-			explain_numbers("Shared", shared, 1, es);
-		explain_numbers("Flushed", flushed, es->timing ? 2 : 1, es);
-	}
-}
-
-/*
- * Explain stmt, a plan without flush nodes.  Shown without VERBOSE, too: a user who
- * wonders why a query is not parallel does not know which option to use.
- *
- * If the SELECT of stmt, an INSERT into a temporary table, cannot be parallel,
- * add the reason to the output of EXPLAIN.
- *
- * If stmt reads temporary tables without workers only because of the flush, add
- * their names, unless it has dropped one of them; with COSTS also, in planner
- * cost units, what their flush costs now, what their accounts have of it, and
- * what workers would save.  Allocates in the current memory context.
- */
-void
-tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
-{
-	FlushCost	flush;
-	List	   *relids = NIL;
-	Cost		saving = 0;
-	const char *reason = tp_serial_insert_reason(stmt);
-	ListCell   *lc;
-
-	if (reason != NULL)
-		ExplainPropertyText("Insert Not Parallel", reason, es);
-	if (!tp_has_savings(stmt))
-		return;
-	foreach(lc, tp_savings_of(stmt))
-	{
-		FlushSaving *lost = lfirst(lc);
-
-		relids = list_concat_unique_oid(relids, lost->relids);
-		saving += lost->saving;
-	}
-	foreach(lc, relids)
-	{
-		if (get_rel_name(lfirst_oid(lc)) == NULL)
-			return;				/* the statement has dropped it */
-	}
-	explain_names("Not Parallel", relids, es);
-
-	/* the saving is net of the search of the pool, the cost is not */
-	flush = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(), relids, NIL);
-	if (es->costs)
-	{
-		const ExplainNumber refused[] = {
-			{"dirtied", "Refused Dirtied Buffers", flush.dirtied},
-			{"cost", "Refused Flush Cost", flush.cost, 2},
-			{"account", "Refused Flush Account", flush.account, 2},
-			{"saving", "Refused Flush Saving", saving + flush.search, 2}
-		};
-
-		explain_numbers("Flush Refused", refused, lengthof(refused), es);
+			tp_explain_numbers("Shared", shared, 1, es);
+		tp_explain_numbers("Flushed", flushed, es->timing ? 2 : 1, es);
 	}
 }

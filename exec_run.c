@@ -52,7 +52,7 @@ static bool
 leader_alone_is_cheaper(List *flush_nodes)
 {
 	const FlushPlan *first = tp_flush_node_plan(linitial(flush_nodes));
-	LocalBufStats *stats = tp_stats_for_price(first->any_user_code);
+	LocalBufStats *stats = tp_localbuf_stats_for_price(first->any_user_code);
 	Cost		planned = 0;	/* the charge when planned */
 	Cost		charge = 0;		/* the charge now, without the search */
 	Cost		search = 0;

@@ -5,17 +5,16 @@
  *
  * Once a worker has local buffers, core does not keep it from reading
  * temporary relations that were not flushed for it.  The scans of the
- * worker's own plan are checked against the flush node's lists (exec_worker.c),
- * and no TOAST pointers are sent to it (exec_sent_values.c).  A statement that a
- * function starts in the worker gets core's error from here when it is planned or
- * started.  What remains are
- * functions that open a relation's storage themselves, as several of contrib
- * do although they are marked PARALLEL SAFE.  So in a worker whose plan may
- * run code that is not core's, the descriptors of all other temporary
- * relations of the session are marked as another session's:
- * ReadBufferExtended(), PrefetchBuffer() and read streams refuse to read
- * these.  Sizes and names remain right.  Where core leaves another session's
- * tables out instead, the statement is refused.  Functions
+ * worker's own plan are checked against the flush node's lists (exec_worker.c).
+ * A statement that a function starts in the worker gets core's error from here
+ * when it is planned or started.
+ *
+ * Functions can open a relation's storage themselves, as several of contrib do
+ * although they are marked PARALLEL SAFE.  So in a worker whose plan may run code
+ * that is not core's, the descriptors of all other temporary relations of the
+ * session are marked as another session's: ReadBufferExtended(), PrefetchBuffer()
+ * and read streams refuse to read these.  Sizes and names remain right.  Where core
+ * leaves another session's tables out instead, the statement is refused.  Functions
  * that show the state of a sequence return NULL for another session's, so the
  * descriptor of a sequence gets the storage of a process that does not exist
  * instead, and it is an error to read it.
@@ -24,19 +23,32 @@
  * place when they are invalidated, and a callback marks them again.  They are
  * opened without a lock: the leader's session owns the relations, no statement
  * of it changes them while it has workers, and nothing is read from them.
- *
  * Opening a descriptor takes about 10 us, for each relation and in each
  * worker, so it is not done if a worker runs only core's functions.
  *
- * The invariants: in a worker that has local buffers, no statement but the one
- * that the leader has sent reads temporary tables; while it runs a plan with user code, each temporary
- * relation of the session is in the flush node's lists, or is the TOAST table
- * or TOAST index of a table in them, or is marked.
+ * No TOAST pointers into temporary tables are sent to workers.  The executor sends
+ * them the statement's external parameters, and the outputs of the InitPlans that
+ * are evaluated above a Gather and used below it.  Such a value may be a pointer into
+ * a table that is not read below the Gather: a variable of PL/pgSQL, an argument of a
+ * function or of EXECUTE, a column of a trigger's row, the result of a scalar
+ * subquery.  Core sends it, because a worker that follows it gets an error.  It is
+ * rare, as the value has to be large for that.  So then the flush node has no workers
+ * launched (exec_flush.c), and the leader runs the plan alone.  Only the top level of
+ * a value matters: composites, arrays and ranges are built of detoasted elements,
+ * expanded objects are flattened by datumSerialize(), and makeConst() detoasts.  A
+ * worker checks what it is sent.
+ *
+ * The invariants: in a worker that has local buffers, no statement but the one that
+ * the leader has sent reads temporary tables; while it runs a plan with user code,
+ * each temporary relation of the session is in the flush node's lists, or is the
+ * TOAST table or TOAST index of a table in them, or is marked; no worker of a plan
+ * with a flush node is sent a TOAST pointer into a temporary table.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/detoast.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
@@ -263,4 +275,98 @@ tp_refuse_again(Oid relid)
 		if (relid == InvalidOid || RelationGetRelid(rel) == relid)
 			mark(rel);
 	}
+}
+
+/* ----------
+ * Values that workers are sent
+ * ----------
+ */
+
+/*
+ * Is value, of this type, a TOAST pointer into a temporary table?  False if that
+ * table no longer exists: the error is raised where the value is used.
+ */
+static bool
+is_temp_toast_pointer(Datum value, Oid type)
+{
+	struct varlena *attr = (struct varlena *) DatumGetPointer(value);
+	struct varatt_external pointer;
+
+	if (!OidIsValid(type) || get_typlen(type) != -1 || attr == NULL ||
+		!VARATT_IS_EXTERNAL_ONDISK(attr))
+		return false;
+	VARATT_EXTERNAL_GET_POINTER(pointer, attr);
+	return get_rel_relkind(pointer.va_toastrelid) == RELKIND_TOASTVALUE &&
+		get_rel_persistence(pointer.va_toastrelid) == RELPERSISTENCE_TEMP;
+}
+
+/* The same for external parameters; list may be NULL. */
+static bool
+external_params_have_pointer(ParamListInfo list)
+{
+	for (int i = 1; list != NULL && i <= list->numParams; i++)
+	{
+		ParamExternData workspace;
+		ParamExternData *param = &list->params[i - 1];
+
+		/* as SerializeParamList() of params.c */
+		if (list->paramFetch != NULL)
+			param = list->paramFetch(list, i, false, &workspace);
+		if (!param->isnull && is_temp_toast_pointer(param->value, param->ptype))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The same for those internal parameters of estate that are in params, or for all if
+ * params is NULL.  One that has not been evaluated or not been sent is zero.
+ */
+static bool
+internal_params_have_pointer(EState *estate, Bitmapset *params)
+{
+	int			param = 0;
+	ListCell   *lc;
+
+	foreach(lc, estate->es_plannedstmt->paramExecTypes)
+	{
+		ParamExecData *data = &estate->es_param_exec_vals[param];
+
+		if ((params == NULL || bms_is_member(param, params)) &&
+			data->execPlan == NULL && !data->isnull &&
+			is_temp_toast_pointer(data->value, lfirst_oid(lc)))
+			return true;
+		param++;
+	}
+	return false;
+}
+
+/*
+ * Would workers of gather, a GatherState or GatherMergeState about to launch them, be
+ * sent a TOAST pointer into a temporary table?  To be called when its InitPlans have
+ * been evaluated, which ExecInitParallelPlan() and ExecParallelReinitialize() of
+ * execParallel.c do first.
+ */
+bool
+tp_sends_temp_toast_pointer(PlanState *gather)
+{
+	Bitmapset  *params = IsA(gather->plan, Gather) ?
+		((Gather *) gather->plan)->initParam :
+		((GatherMerge *) gather->plan)->initParam;
+
+	return external_params_have_pointer(gather->state->es_param_list_info) ||
+		(params != NULL && internal_params_have_pointer(gather->state, params));
+}
+
+/*
+ * In a worker that has local buffers, before its plan runs: raise an internal
+ * error if it was sent a TOAST pointer into a temporary table.
+ */
+void
+tp_check_sent_values(QueryDesc *queryDesc)
+{
+	Assert(IsParallelWorker());
+	if (external_params_have_pointer(queryDesc->params) ||
+		internal_params_have_pointer(queryDesc->estate, NULL))
+		elog(ERROR, "parallel worker was sent a pointer into a TOAST table that is temporary");
 }

@@ -77,18 +77,6 @@ static HTAB *accounts = NULL;
 /* may files have been removed or emptied since tp_account_close_empty()? */
 static bool files_changed = false;
 
-static void
-make_accounts(void)
-{
-	HASHCTL		ctl;
-
-	ctl.keysize = sizeof(RelFileLocator);
-	ctl.entrysize = sizeof(Account);
-	ctl.hcxt = TopMemoryContext;
-	accounts = hash_create("accounts of temporary tables", 64, &ctl,
-						   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-}
-
 /* table's account, or NULL */
 static Account *
 account_of(const RelFileLocator *table)
@@ -134,7 +122,16 @@ tp_account_add(const RelFileLocator *table, Cost saving, Cost price)
 	bool		found;
 
 	if (accounts == NULL)
-		make_accounts();
+	{
+		HASHCTL		ctl = {
+			.keysize = sizeof(RelFileLocator),
+			.entrysize = sizeof(Account),
+			.hcxt = TopMemoryContext
+		};
+
+		accounts = hash_create("accounts of temporary tables", 64, &ctl,
+							   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	}
 	account = hash_search(accounts, table, HASH_ENTER, &found);
 	if (!found)
 		account->saved = 0;

@@ -166,7 +166,6 @@ make_record(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
 
 /*
  * pg_allocated_local_buffers() returns integer
- *
  * The number of local buffers that have storage.
  */
 Datum
@@ -178,7 +177,6 @@ pg_allocated_local_buffers(PG_FUNCTION_ARGS)
 
 /*
  * pg_flush_local_buffers() returns bigint
- *
  * Write all dirty local buffers; return the number of pages written.  This and the
  * functions below raise an error while workers may be reading the files.
  */
@@ -191,7 +189,6 @@ pg_flush_local_buffers(PG_FUNCTION_ARGS)
 
 /*
  * pg_flush_local_buffers(relation regclass) returns bigint
- *
  * Write the dirty pages of a temporary table, its indexes and its TOAST table;
  * return their number.
  */
@@ -208,7 +205,6 @@ pg_flush_local_buffers_relation(PG_FUNCTION_ARGS)
 
 /*
  * pg_read_temp_relation(relation regclass, randomize boolean) returns bigint
- *
  * Read all blocks of a temporary table's main fork into local buffers, in
  * order or in random order; return their number.  A table that is larger than
  * the pool evicts its own first pages.
@@ -236,7 +232,6 @@ pg_read_temp_relation(PG_FUNCTION_ARGS)
 
 /*
  * pg_temp_buffers_dirty(relation regclass) returns bigint
- *
  * Mark as dirty all pages of a temporary table that are in local buffers;
  * return their number.  Its indexes and its TOAST table are left as they are.
  */
@@ -258,7 +253,6 @@ pg_temp_buffers_dirty(PG_FUNCTION_ARGS)
 
 /*
  * pg_evict_local_buffers(relation regclass default null) returns record
- *
  * Write the dirty pages of a temporary table, its indexes and its TOAST table,
  * or of all that the caller owns, and evict all of their pages that are not
  * pinned from the pool.
@@ -311,7 +305,6 @@ may_see_pages_of(const TempRelation *relation)
 
 /*
  * temp_parallel_pages() returns setof record
- *
  * One row per buffer of the pool.  For a buffer that holds no page, only its
  * number; for a page that the caller may not see, nothing that identifies the
  * page.  Pages of a file that the running transaction has dropped have no
@@ -376,7 +369,6 @@ temp_parallel_pages(PG_FUNCTION_ARGS)
 
 /*
  * temp_parallel_flush_cost(relation regclass) returns record
- *
  * The dirty pages of a temporary table, its indexes and its TOAST table; what
  * the planner would charge now for flushing them if the account were empty, in
  * planner cost units; and the account.
@@ -403,7 +395,6 @@ temp_parallel_flush_cost(PG_FUNCTION_ARGS)
 
 /*
  * temp_parallel_stats() returns record
- *
  * The counters of the calling session, and the processors that it may use.
  */
 Datum

@@ -52,7 +52,7 @@ typedef struct LocalBufStats
 
 extern int	tp_find_buffers(HTAB *relations, bool dirty, int **buffers);
 extern LocalBufStats *tp_localbuf_stats_collect(void);
-extern LocalBufStats *tp_localbuf_stats_for_price(void);
+extern LocalBufStats *tp_localbuf_stats_for_price(bool user_code);
 extern bool tp_local_buffer_is_pinned(int i);
 
 /* localbuf_share.c */

@@ -113,18 +113,6 @@ first_number(const char *path)
 	return strtoll(content, NULL, 10);
 }
 
-/*
- * Does the kernel promise only as much memory as it has?  Then an access to a
- * page of a sparse file may raise SIGBUS.
- */
-static bool
-kernel_never_overcommits(void)
-{
-	int64		mode = first_number("/proc/sys/vm/overcommit_memory");
-
-	return mode < 0 || mode == 2;
-}
-
 /* Does a mapping of size bytes leave too little address space for queries? */
 static bool
 address_space_is_limited(Size size)
@@ -160,12 +148,14 @@ static const char *
 map_memory(int npages)
 {
 #ifdef MFD_CLOEXEC
+	int64		overcommit = first_number("/proc/sys/vm/overcommit_memory");
 	struct stat file;
 	void	   *address = MAP_FAILED;
 
 	memory.leader = getpid();
 	memory.size = ((Size) npages + 1) * BLCKSZ;
-	if (kernel_never_overcommits())
+	/* a kernel that never overcommits may raise SIGBUS for a sparse file */
+	if (overcommit < 0 || overcommit == 2)
 		return "vm.overcommit_memory is 2, or /proc cannot be read";
 	if (address_space_is_limited(memory.size))
 		return "the process's address space is limited";

@@ -125,10 +125,11 @@ pool_has_changed(void)
 
 /*
  * The same for a cost estimate: walks over the pool only if enough of it has
- * changed since the last time.  The result is valid until the next call.
+ * changed since the last time.  user_code: may the statement run user code while workers
+ * read (see tp_most_shared_pages())?  The result is valid until the next call.
  */
 LocalBufStats *
-tp_localbuf_stats_for_price(void)
+tp_localbuf_stats_for_price(bool user_code)
 {
 	if (last_stats == NULL || pool_has_changed())
 	{
@@ -146,7 +147,7 @@ tp_localbuf_stats_for_price(void)
 		last_usage = pgBufferUsage;
 	}
 
-	last_stats->most_shared = tp_most_shared_pages(false);
+	last_stats->most_shared = tp_most_shared_pages(user_code);
 	return last_stats;
 }
 

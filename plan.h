@@ -91,25 +91,6 @@ extern RelOptInfo *tp_join_search_with_flush_cost(join_search_hook_type next,
 												  int levels_needed,
 												  List *initial_rels);
 
-/* run_ahead_refusal.c */
-typedef enum InsertRefusal
-{
-	INSERT_MAY_BE_PARALLEL,
-	INSERT_OTHER_TARGET,
-	INSERT_MODIFIES_MORE,
-	INSERT_UNSAFE_QUERY,
-	INSERT_VOLATILE_QUERY,
-	INSERT_SHARES_CTE,
-	INSERT_KEEPS_TOO_MUCH
-} InsertRefusal;
-
-extern bool tp_is_insert_select(Query *query);
-extern InsertRefusal tp_insert_refusal(Query *query, char *hazard);
-extern double tp_bytes_of_rows(const Plan *plan);
-extern bool tp_rows_exceed_file_limit(const Plan *plan);
-extern void tp_note_serial_insert(PlannedStmt *stmt, InsertRefusal refusal);
-extern const char *tp_serial_insert_reason(PlannedStmt *stmt);
-
 /* plan_processors.c */
 extern int	tp_usable_processors(void);
 extern double tp_parallel_divisor(int workers);
@@ -156,7 +137,6 @@ extern List *tp_statement_gathers(PlannedStmt *stmt);
 extern bool tp_has_user_object(List *oids);
 extern bool tp_expression_is_user_code(Node *node);
 extern bool tp_checks_domain(Node *node);
-extern LocalBufStats *tp_stats_for_price(bool user_code);
 extern bool tp_names_temp_table(List *rtable);
 extern bool tp_reads_temp_table(Query *query);
 
@@ -198,5 +178,6 @@ extern List *tp_place_flush_nodes(PlannedStmt *stmt,
 
 /* plan_statement.c */
 extern PlannedStmt *tp_plan_statement(const PlannerCall *call);
+extern void tp_explain_saving(PlannedStmt *stmt, ExplainState *es);
 
 #endif							/* PLAN_H */

@@ -131,20 +131,6 @@ tp_expression_is_user_code(Node *node)
 	return !is_one_of(node, passive, lengthof(passive));
 }
 
-/*
- * Returns counts, as tp_localbuf_stats_for_price(), for the price of the flushes of a
- * statement, which may run user code while workers read, or not.
- */
-LocalBufStats *
-tp_stats_for_price(bool user_code)
-{
-	LocalBufStats *stats = tp_localbuf_stats_for_price();
-
-	if (user_code)
-		stats->most_shared = tp_most_shared_pages(true);
-	return stats;
-}
-
 /* ----------
  * Volatile functions that may look at what their statement does
  *

@@ -200,7 +200,7 @@ planned_workers(Plan *gather)
 
 /*
  * Does the leader send workers of gather values, which may be TOAST pointers into a
- * temporary table (exec_sent_values.c)?  facts are those of the plan below.
+ * temporary table (exec_worker_refuse.c)?  facts are those of the plan below.
  */
 static bool
 sends_values(Plan *gather, const PlanFacts *facts)
@@ -266,9 +266,9 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 			continue;
 		info.relids = below.temp_tables;
 		info.indexes = below.indexes;
-		charged = tp_flush_cost_of_tables(tp_stats_for_price(false), info.relids,
+		charged = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(false), info.relids,
 										  NIL).charge;
-		info.planned = tp_flush_cost_of_tables(tp_stats_for_price(all.user_code),
+		info.planned = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(all.user_code),
 											   info.relids, info.indexes);
 		if (debug_parallel_query == DEBUG_PARALLEL_OFF)
 			info.planned.charge = charged;

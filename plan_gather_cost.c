@@ -334,7 +334,7 @@ flush_cost(List *relids)
 	FlushCost	none = {0};
 
 	return relids == NIL ? none :
-		tp_flush_cost_of_tables(tp_localbuf_stats_for_price(), relids, NIL);
+		tp_flush_cost_of_tables(tp_localbuf_stats_for_price(false), relids, NIL);
 }
 
 /*

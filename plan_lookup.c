@@ -19,7 +19,6 @@
  *
  * All numbers are estimates; only the choice of the plan and the speed of a worker
  * depend on them.
-
  *
  *-------------------------------------------------------------------------
  */

@@ -282,44 +282,35 @@ tp_savings_of(PlannedStmt *stmt)
  * ----------
  */
 
-/* Has scan node ps been started? */
-static bool
-has_started(PlanState *ps)
-{
-	switch (nodeTag(ps))
-	{
-		case T_IndexScanState:
-			return ((IndexScanState *) ps)->iss_ScanDesc != NULL;
-		case T_IndexOnlyScanState:
-			return ((IndexOnlyScanState *) ps)->ioss_ScanDesc != NULL;
-		case T_BitmapHeapScanState:
-			return ((BitmapHeapScanState *) ps)->initialized;
-		default:
-			return ((ScanState *) ps)->ss_currentScanDesc != NULL;
-	}
-}
-
 /* Add to *relids the tables whose scans at or below ps have been started. */
 static bool
 collect_scanned(PlanState *ps, List **relids)
 {
+	bool		started = false;
+
 	switch (nodeTag(ps))
 	{
 		case T_SeqScanState:
 		case T_SampleScanState:
-		case T_IndexScanState:
-		case T_IndexOnlyScanState:
-		case T_BitmapHeapScanState:
 		case T_TidScanState:
 		case T_TidRangeScanState:
-			if (((ScanState *) ps)->ss_currentRelation != NULL &&
-				has_started(ps))
-				*relids = list_append_unique_oid(*relids,
-												 RelationGetRelid(((ScanState *) ps)->ss_currentRelation));
+			started = ((ScanState *) ps)->ss_currentScanDesc != NULL;
+			break;
+		case T_IndexScanState:
+			started = ((IndexScanState *) ps)->iss_ScanDesc != NULL;
+			break;
+		case T_IndexOnlyScanState:
+			started = ((IndexOnlyScanState *) ps)->ioss_ScanDesc != NULL;
+			break;
+		case T_BitmapHeapScanState:
+			started = ((BitmapHeapScanState *) ps)->initialized;
 			break;
 		default:
 			break;
 	}
+	if (started)
+		*relids = list_append_unique_oid(*relids,
+										 RelationGetRelid(((ScanState *) ps)->ss_currentRelation));
 	return planstate_tree_walker(ps, collect_scanned, relids);
 }
 
@@ -412,7 +403,7 @@ credit_saving(const FlushSaving *saving, LocalBufStats *stats)
 static bool
 credit_savings(List *savings, PlanState *root)
 {
-	LocalBufStats *stats = tp_localbuf_stats_for_price();
+	LocalBufStats *stats = tp_localbuf_stats_for_price(false);
 	List	   *scanned = NIL;
 	bool		any = false;
 	ListCell   *lc;

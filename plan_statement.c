@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * plan_statement.c
- *	  Planning of a statement: how often the planner is called, for what, and which
- *	  of its plans is taken.
+ *	  Planning of a statement: how often the planner is called, for what, which
+ *	  of its plans is taken, and what EXPLAIN says if that has no workers.
  *
  * Most statements are planned once.  A second plan, without workers over temporary
  * tables, is made and compared with the first one if that has costs which the
@@ -20,6 +20,7 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "storage/bufmgr.h"
+#include "utils/lsyscache.h"
 
 #include "exec.h"
 
@@ -72,7 +73,7 @@ plan_with_workers(const PlannerCall *call, char insert_hazard)
 }
 
 /*
- * Plan INSERT INTO ... SELECT, with workers unless run_ahead_refusal.c refuses them,
+ * Plan INSERT INTO ... SELECT, with workers unless run_ahead.c refuses them,
  * or it is not better with the cost of keeping the rows, which depends on their
  * number and is not known before they have been planned.
  */
@@ -126,4 +127,58 @@ tp_plan_statement(const PlannerCall *call)
 	if (consider_temp && call->args.parse->commandType == CMD_SELECT)
 		return plan_with_workers(call, 0);
 	return plan_without_temp_tables(call);
+}
+
+/*
+ * Explain stmt, a plan without flush nodes.  Shown without VERBOSE, too: a user who
+ * wonders why a query is not parallel does not know which option to use.
+ *
+ * If the SELECT of stmt, an INSERT into a temporary table, cannot be parallel,
+ * add the reason to the output of EXPLAIN.
+ *
+ * If stmt reads temporary tables without workers only because of the flush, add
+ * their names, unless it has dropped one of them; with COSTS also, in planner
+ * cost units, what their flush costs now, what their accounts have of it, and
+ * what workers would save.  Allocates in the current memory context.
+ */
+void
+tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
+{
+	FlushCost	flush;
+	List	   *relids = NIL;
+	Cost		saving = 0;
+	const char *reason = tp_serial_insert_reason(stmt);
+	ListCell   *lc;
+
+	if (reason != NULL)
+		ExplainPropertyText("Insert Not Parallel", reason, es);
+	if (!tp_has_savings(stmt))
+		return;
+	foreach(lc, tp_savings_of(stmt))
+	{
+		FlushSaving *lost = lfirst(lc);
+
+		relids = list_concat_unique_oid(relids, lost->relids);
+		saving += lost->saving;
+	}
+	foreach(lc, relids)
+	{
+		if (get_rel_name(lfirst_oid(lc)) == NULL)
+			return;				/* the statement has dropped it */
+	}
+	tp_explain_names("Not Parallel", relids, es);
+
+	/* the saving is net of the search of the pool, the cost is not */
+	flush = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(false), relids, NIL);
+	if (es->costs)
+	{
+		const ExplainNumber refused[] = {
+			{"dirtied", "Refused Dirtied Buffers", flush.dirtied},
+			{"cost", "Refused Flush Cost", flush.cost, 2},
+			{"account", "Refused Flush Account", flush.account, 2},
+			{"saving", "Refused Flush Saving", saving + flush.search, 2}
+		};
+
+		tp_explain_numbers("Flush Refused", refused, lengthof(refused), es);
+	}
 }

@@ -36,7 +36,4 @@ extern void tp_readonly_relcache_callback(Oid relid);
 extern void tp_readonly_heap_init(void);
 extern const TableAmRoutine *tp_readonly_heap_routine(void);
 
-/* readonly_index.c */
-extern IndexAmRoutine *tp_readonly_index_routine(Relation index);
-
 #endif							/* READONLY_H */

@@ -2,10 +2,12 @@
  *
  * run_ahead.c
  *	  Custom Scan (ParallelSelect), which runs the SELECT of an INSERT ahead of it,
- *	  in parallel mode: planning and execution.
+ *	  in parallel mode: whether it may, planning and execution.
+ *
+ * Core plans nothing but SELECT in parallel, and forbids changes in parallel mode.
  *
  * The node is the child of ModifyTable in the plan of an INSERT whose SELECT has a
- * Gather (run_ahead_refusal.c).  When its first row is asked for, it runs its child
+ * Gather.  When its first row is asked for, it runs its child
  * to the end and keeps the rows in a tuplestore.  Parallel mode, and the read-only
  * phase of the temporary tables that workers read, last no longer than that.  So
  * rows are inserted, triggers are fired and constraints are checked as in an INSERT
@@ -14,8 +16,10 @@
  * ExecutePlan() of execMain.c must not run the statement in parallel mode.  So
  * parallelModeNeeded is not set in a statement with the node.
  *
- * The invariant: no row is inserted while the process is in parallel mode or a
- * table of the statement is read-only.
+ * The invariants: a SELECT is run ahead only if nothing in it sees the rows that
+ * the statement inserts, and nothing that is executed later continues a part of
+ * it; no row is inserted while the process is in parallel mode or a table of the
+ * statement is read-only.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,14 +27,157 @@
 
 #include <math.h>
 
+#include "access/htup_details.h"
 #include "access/xact.h"
+#include "catalog/pg_proc.h"
 #include "miscadmin.h"
 #include "nodes/extensible.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
+#include "utils/lsyscache.h"
 #include "utils/tuplestore.h"
 
 #include "exec.h"
+
+/* Why an INSERT has no workers, as EXPLAIN says it; by InsertRefusal. */
+static const char *const refusals[] = {
+	[INSERT_MAY_BE_PARALLEL] = NULL,
+	[INSERT_OTHER_TARGET] = NULL,	/* of no interest */
+	[INSERT_MODIFIES_MORE] = "WITH has a statement that modifies data",
+	[INSERT_UNSAFE_QUERY] = "query is not parallel safe",
+	[INSERT_VOLATILE_QUERY] = "query calls a volatile function",
+	[INSERT_SHARES_CTE] = "WITH is also used while rows are inserted",
+	[INSERT_KEEPS_TOO_MUCH] = "its rows may exceed temp_file_limit",
+};
+
+/*
+ * Is query, which has been rewritten, INSERT INTO ... SELECT?  A cheap test,
+ * for every statement.
+ */
+bool
+tp_is_insert_select(Query *query)
+{
+	RangeTblRef *source;
+
+	if (query->commandType != CMD_INSERT ||
+		query->jointree == NULL ||
+		list_length(query->jointree->fromlist) != 1)
+		return false;
+	source = linitial(query->jointree->fromlist);
+	return IsA(source, RangeTblRef) &&
+		rt_fetch(source->rtindex, query->rtable)->rtekind == RTE_SUBQUERY;
+}
+
+/* ----------
+ * The statement
+ * ----------
+ */
+
+/* Does node, a query or a part of it, make values of a domain with constraints? */
+static bool
+checks_domain(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (tp_checks_domain(node))
+		return true;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, checks_domain, context, 0);
+	return expression_tree_walker(node, checks_domain, context);
+}
+
+/*
+ * May the SELECT of query, for which tp_is_insert_select() is true, be run by
+ * workers?  If so, sets *hazard as max_parallel_hazard() of clauses.c does.
+ *
+ * A CTE is executed as far as its rows are read, so what follows the SELECT must
+ * not read more of it.
+ */
+InsertRefusal
+tp_insert_refusal(Query *query, char *hazard)
+{
+	RangeTblEntry *target = rt_fetch(query->resultRelation, query->rtable);
+
+	if (get_rel_persistence(target->relid) != RELPERSISTENCE_TEMP)
+		return INSERT_OTHER_TARGET;
+	if (query->hasModifyingCTE)
+		return INSERT_MODIFIES_MORE;
+	if (query->cteList != NIL &&
+		(contain_subplans((Node *) query->returningList) ||
+		 contain_subplans((Node *) query->onConflict)))
+		return INSERT_SHARES_CTE;
+	*hazard = max_parallel_hazard(query);
+	if (*hazard == PROPARALLEL_UNSAFE)
+		return INSERT_UNSAFE_QUERY;
+	if (tp_calls_volatile_function((Node *) query))
+		return INSERT_VOLATILE_QUERY;
+	return checks_domain((Node *) query, NULL) ?
+		INSERT_UNSAFE_QUERY : INSERT_MAY_BE_PARALLEL;
+}
+
+/* ----------
+ * The rows
+ * ----------
+ */
+
+/*
+ * Bytes of the rows of plan in a tuplestore, as relation_byte_size() of costsize.c
+ * estimates it.
+ */
+static double
+bytes_of_rows(const Plan *plan)
+{
+	return plan->plan_rows *
+		(MAXALIGN(plan->plan_width) + MAXALIGN(SizeofHeapTupleHeader));
+}
+
+/*
+ * May a tuplestore with the rows of plan exceed temp_file_limit, so that the
+ * statement fails?  Half the limit is left to the plan itself, which may need
+ * temporary files at the same time, and for an estimate that is too low.
+ */
+bool
+tp_rows_exceed_file_limit(const Plan *plan)
+{
+	double		bytes = bytes_of_rows(plan);
+
+	return temp_file_limit >= 0 && bytes > work_mem * 1024.0 &&
+		bytes > temp_file_limit * 1024.0 / 2;
+}
+
+/* ----------
+ * EXPLAIN
+ * ----------
+ */
+
+/* cacheId of an item in invalItems, see plan_saving.c */
+#define SERIAL_INSERT	(-1006)
+
+/* Note in stmt that its SELECT has no workers, and why. */
+void
+tp_note_serial_insert(PlannedStmt *stmt, InsertRefusal refusal)
+{
+	PlanInvalItem *item = makeNode(PlanInvalItem);
+
+	item->cacheId = SERIAL_INSERT;
+	item->hashValue = refusal;
+	stmt->invalItems = lcons(item, stmt->invalItems);
+}
+
+/* What tp_note_serial_insert() has noted in stmt, as text; otherwise NULL. */
+const char *
+tp_serial_insert_reason(PlannedStmt *stmt)
+{
+	PlanInvalItem *item;
+
+	if (stmt->invalItems == NIL)
+		return NULL;
+	item = linitial(stmt->invalItems);
+	return item->cacheId == SERIAL_INSERT ? refusals[item->hashValue] : NULL;
+}
 
 /* ----------
  * Planning
@@ -44,7 +191,7 @@
 static Cost
 cost_of_keeping_rows(const Plan *plan)
 {
-	double		bytes = tp_bytes_of_rows(plan);
+	double		bytes = bytes_of_rows(plan);
 	Cost		cost = 2 * cpu_operator_cost * plan->plan_rows;
 
 	if (bytes > work_mem * 1024.0)

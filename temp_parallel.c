@@ -4,7 +4,7 @@
  *	  Module entry points: GUCs and hooks.
  *
  * A statement passes the hooks in this order: the planner (plan_statement.c calls
- * it, run_ahead_refusal.c allows workers for the SELECT of an INSERT, plan_paths.c
+ * it, run_ahead.c allows workers for the SELECT of an INSERT, plan_paths.c
  * makes paths that workers may run, plan_gather_cost.c charges the Gather with the
  * flush, plan_flush_node.c puts the flush node into the finished plan), and the
  * run of the executor (exec_run.c, run_ahead.c).

@@ -21,7 +21,7 @@
 
 #include "temp_parallel_compat.h"
 
-/* settings.c */
+/* session.c: settings */
 extern bool tp_enabled;
 extern double tp_write_temp_page_cost;
 extern double tp_buffer_scan_cost;
@@ -31,7 +31,7 @@ extern bool tp_share_local_buffers;
 
 extern void tp_define_settings(void);
 
-/* session.c */
+/* session.c: counters and temporary tables */
 typedef struct SessionStats
 {
 	int64		flushes;		/* before a launch of workers */

@@ -4,7 +4,7 @@
 #
 # Settings, functions, views and columns are compared with the server's catalog;
 # lines of EXPLAIN and errors, for which there is no catalog, with the C files and the script, and
-# the reasons in doc/insert_select.md with those of run_ahead_refusal.c.
+# the reasons in doc/insert_select.md with those of run_ahead.c.
 
 use strict;
 use warnings;
@@ -186,7 +186,7 @@ is(scalar(() = $source =~ /\belog\(/g), scalar(() = $source =~ /\belog\(ERROR, "
 # ----------
 same('reasons of "Insert Not Parallel"',
 	[ map { $_->[0] =~ /`([^`]+)`/g } rows(slurp_file("$top/doc/insert_select.md"), 'reason') ],
-	[ slurp_file("$top/run_ahead_refusal.c") =~ /^\t\[INSERT_\w+\] = "(.+)"/mg ]);
+	[ slurp_file("$top/run_ahead.c") =~ /^\t\[INSERT_\w+\] = "(.+)"/mg ]);
 
 $node->stop;
 done_testing();
