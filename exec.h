@@ -21,6 +21,8 @@ typedef void (*ParallelRun) (bool parallel, void *arg);
 
 extern void tp_run_parallel(PlanState *root, EState *estate,
 							const char *refusal, ParallelRun run, void *arg);
+extern double tp_bytes_of_rows(const Plan *plan);
+extern bool tp_rows_exceed_file_limit(const Plan *plan);
 extern void tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
 
 /* exec_flush.c */
@@ -60,7 +62,6 @@ typedef enum InsertRefusal
 
 extern bool tp_is_insert_select(Query *query);
 extern InsertRefusal tp_insert_refusal(Query *query, char *hazard);
-extern bool tp_rows_exceed_file_limit(const Plan *plan);
 extern void tp_note_serial_insert(PlannedStmt *stmt, InsertRefusal refusal);
 extern const char *tp_serial_insert_reason(PlannedStmt *stmt);
 extern void tp_place_run_ahead_node(PlannedStmt *stmt);

@@ -44,7 +44,7 @@ typedef struct TempFlushState
 	bool		launched;		/* a launch that is not counted yet */
 	int			limit;			/* pages to list that are not listed yet */
 	int			capacity;		/* pages for which shared has room */
-	FlushShared *shared;		/* in the leader; see worker_has_failed() */
+	FlushShared *shared;		/* in the leader; see tp_look_at_workers() */
 	int64		pages_shared;	/* by all launches of this execution */
 	int64		written;		/* pages, by the same */
 	double		time;			/* of these, milliseconds */
@@ -274,18 +274,6 @@ tp_skip_flush_nodes(List *flush_nodes, const char *reason)
 }
 
 /*
- * Could a worker of the last launch not read shared pages?  The dynamic shared
- * memory is there as long as the node's Gather has it: when the Gather ends its
- * workers, it may raise their error, and releases it afterwards.
- */
-static bool
-worker_has_failed(TempFlushState *state)
-{
-	return state->shared != NULL && GATHER_FIELD(state, pei) != NULL &&
-		state->shared->failed;
-}
-
-/*
  * When the statement of flush_nodes has ended: add the workers that their Gathers
  * launched last to the session's counter, and share no more pages if one of them
  * could not read these.  Raises nothing, so that it may be called after an error.
@@ -300,16 +288,24 @@ tp_look_at_workers(List *flush_nodes)
 		TempFlushState *state = lfirst(lc);
 
 		count_launched_workers(state);
-		if (worker_has_failed(state))
+
+		/*
+		 * The dynamic shared memory is there as long as the Gather has it:
+		 * when that ends its workers, it may raise their error, and releases
+		 * it afterwards.
+		 */
+		if (state->shared != NULL && GATHER_FIELD(state, pei) != NULL &&
+			state->shared->failed)
 			tp_stop_sharing("a worker could not map the leader's memory");
 	}
 }
 
 /*
- * Can another process of the server map this one's memory?  Security modules and
- * limits of processes decide, so one tries, which is started for that, once in a session,
- * and changes the page behind the pool.  Returns false, too, if no process can be
- * started now.  Can be canceled.  Only if tp_sharing().
+ * Can another process of the server map this one's memory?  Security modules
+ * and limits of processes decide, so one tries, which is started for that,
+ * once in a session, and changes the page behind the pool.  Returns false,
+ * too, if no process can be started now.  Can be canceled.  Only if
+ * tp_sharing().
  */
 static bool
 workers_can_map(void)

@@ -3,20 +3,22 @@
  * exec_run.c
  *	  Execution of a statement that may launch workers, in the leader.
  *
- * If the plan has flush nodes and is about to be run in parallel mode, the second
- * look decides whether to use workers.  If it does, the plan runs in a read-only phase (readonly_phase.c) for the nodes' tables.  That is the
- * plan of a whole statement, or of the SELECT of an INSERT (run_ahead.c).
+ * If the plan has flush nodes and is about to be run in parallel mode, the
+ * second look decides whether to use workers.  If it does, the plan runs in a
+ * read-only phase (readonly_phase.c) for the nodes' tables.  That is the plan
+ * of a whole statement, or of the SELECT of an INSERT (run_ahead.c).
  *
- * The invariants: a plan whose flush is charged no more than when it was planned
- * runs as planned, and a cached plan is never changed.  Workers for a plan with a
- * flush node are launched only in a
- * read-only phase that covers the node's tables, and the phase ends when the
- * run of the plan does, by return or error.
+ * The invariants: a plan whose flush is charged no more than when it was
+ * planned runs as planned, and a cached plan is never changed.  Workers for a
+ * plan with a flush node are launched only in a read-only phase that covers
+ * the node's tables, and the phase ends when the run of the plan does, by
+ * return or error.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/xact.h"
 #include "executor/tstoreReceiver.h"
 #include "miscadmin.h"
@@ -26,27 +28,15 @@
 #include "exec.h"
 #include "readonly.h"
 
-/* OIDs of the tables of flush_nodes, a List of CustomScanState. */
-static List *
-flushed_tables(List *flush_nodes)
-{
-	List	   *relids = NIL;
-	ListCell   *lc;
-
-	foreach(lc, flush_nodes)
-		relids = list_concat_unique_oid(relids,
-										tp_flush_node_plan(lfirst(lc))->relids);
-	return relids;
-}
-
 /*
- * The second look: is a parallel plan, of which these are the flush nodes, no longer
- * worth its flush, so that it is cheaper if the leader runs it alone?  A cached plan may
- * have been made when the tables were clean, and be executed after a gigabyte has been
- * loaded; and the planner has not charged the indexes that it scans.  If the charge is
- * higher than when the plan was made, and than what the workers save, which is in the
- * flush nodes (plan_saving.c), the plan runs without parallel mode, and nothing is
- * written.  Allocates in the current memory context, and frees nothing.
+ * The second look: is a parallel plan, of which these are the flush nodes, no
+ * longer worth its flush, so that it is cheaper if the leader runs it alone?
+ * A cached plan may have been made when the tables were clean, and be executed
+ * after a gigabyte has been loaded; and the planner has not charged the
+ * indexes that it scans.  If the charge is higher than when the plan was made,
+ * and than what the workers save, which is in the flush nodes (plan_saving.c),
+ * the plan runs without parallel mode, and nothing is written.  Allocates in
+ * the current memory context, and frees nothing.
  */
 static bool
 leader_alone_is_cheaper(List *flush_nodes)
@@ -88,8 +78,13 @@ run_in_phase(MemoryContext context, List *flush_nodes, ParallelRun run,
 	PG_TRY();
 	{
 		MemoryContext old = MemoryContextSwitchTo(context);
+		List	   *relids = NIL;
+		ListCell   *lc;
 
-		tp_readonly_attach_tables(&phase, flushed_tables(flush_nodes));
+		foreach(lc, flush_nodes)
+			relids = list_concat_unique_oid(relids,
+											tp_flush_node_plan(lfirst(lc))->relids);
+		tp_readonly_attach_tables(&phase, relids);
 		tp_readonly_attach_indexes(&phase);
 		MemoryContextSwitchTo(old);
 		run(true, arg);
@@ -109,8 +104,8 @@ run_in_phase(MemoryContext context, List *flush_nodes, ParallelRun run,
 }
 
 /*
- * Add what workers would have saved in a plan that has run, of which these are the flush
- * nodes, to the accounts.
+ * Add what workers would have saved in a plan that has run, of which these are
+ * the flush nodes, to the accounts.
  */
 static void
 credit(List *flush_nodes, PlanState *root)
@@ -242,11 +237,37 @@ inserts_rows(QueryDesc *queryDesc, FlushPlan *plan)
 }
 
 /*
- * CREATE TABLE AS: core runs the executor in parallel mode and inserts each row as it
- * comes.  From 17 on, the end of a function's exception block is an error then, which
- * that block itself may catch, so that the function returns something else.  (Over
- * permanent tables it does so without this module, too.)  So if the statement of plan runs
- * functions that are not core's, its rows are kept, and inserted when parallel mode has ended.
+ * Bytes of the rows of plan in a tuplestore, as relation_byte_size() of costsize.c
+ * estimates it.
+ */
+double
+tp_bytes_of_rows(const Plan *plan)
+{
+	return plan->plan_rows *
+		(MAXALIGN(plan->plan_width) + MAXALIGN(SizeofHeapTupleHeader));
+}
+
+/*
+ * May a tuplestore with the rows of plan exceed temp_file_limit, so that the
+ * statement fails?  Half the limit is left to the plan itself, which may need
+ * temporary files at the same time, and for an estimate that is too low.
+ */
+bool
+tp_rows_exceed_file_limit(const Plan *plan)
+{
+	double		bytes = tp_bytes_of_rows(plan);
+
+	return temp_file_limit >= 0 && bytes > work_mem * 1024.0 &&
+		bytes > temp_file_limit * 1024.0 / 2;
+}
+
+/*
+ * CREATE TABLE AS: core runs the executor in parallel mode and inserts each
+ * row as it comes.  From 17 on, the end of a function's exception block is an
+ * error then, which that block itself may catch, so that the function returns
+ * something else.  (Over permanent tables it does so without this module,
+ * too.)  So if the statement of plan runs functions that are not core's, its
+ * rows are kept, and inserted when parallel mode has ended.
  */
 static bool
 keeps_rows(const FlushPlan *plan)

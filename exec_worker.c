@@ -18,11 +18,12 @@
  * finds it, by whatever code.  The worker keeps these buffers pinned, as another page
  * read into one of them would be read into the leader's memory.
  *
- * The invariants: a worker without a flush node in its plan has no local buffers;
- * the plan of one that has reads only the temporary tables and indexes that its flush
- * node lists; ParallelWorkerNumber is restored before anything is sent to the leader; a
- * buffer with an address in the leader's memory holds the page that the leader has
- * there, is pinned, and is never written.
+ * The invariants: a worker without a flush node in its plan has no local
+ * buffers; the plan of one that has reads only the temporary tables and
+ * indexes that its flush node lists; ParallelWorkerNumber is restored before
+ * anything is sent to the leader; a buffer with an address in the leader's
+ * memory holds the page that the leader has there, is pinned, and is never
+ * written.
  *
  *-------------------------------------------------------------------------
  */
@@ -103,11 +104,12 @@ give_number_back(void *arg)
 }
 
 /*
- * Allocate the worker's local buffers.  No page is read of rel, any temporary table.
- * The worker gets as many as the plan needs (see pool_of_worker() of plan_flush_node.c),
- * or LEAST_WORKER_POOL if that is more, but at most the session's temp_buffers, with
- * which the leader runs the same plan; and as many as it is to adopt besides.  Raises
- * FATAL if there is no memory for the pool.
+ * Allocate the worker's local buffers.  No page is read of rel, any temporary
+ * table.  The worker gets as many as the plan needs (see pool_of_worker() of
+ * plan_flush_node.c), or LEAST_WORKER_POOL if that is more, but at most the
+ * session's temp_buffers, with which the leader runs the same plan; and as
+ * many as it is to adopt besides.  Raises FATAL if there is no memory for the
+ * pool.
  */
 static void
 open_local_buffers(Relation rel)
@@ -259,10 +261,10 @@ check_flushed_walker(PlanState *ps, void *context)
  * Raise an internal error if ps, or a node below it, subplans included, has a
  * temporary table or an index of one open that is not in plan's lists.
  *
- * plan_walk.c has found the tables and indexes in the plan tree.  This looks at what the
- * initialized plan has opened instead, in the leader before workers are launched and in
- * each worker before it runs the plan.  So an omission there causes an error, not a wrong
- * answer.
+ * plan_walk.c has found the tables and indexes in the plan tree.  This looks
+ * at what the initialized plan has opened instead, in the leader before
+ * workers are launched and in each worker before it runs the plan.  So an
+ * omission there causes an error, not a wrong answer.
  */
 void
 tp_check_flushed(PlanState *ps, const FlushPlan *plan)
@@ -314,10 +316,10 @@ remove_other_subplans(PlannedStmt *stmt)
  * Before queryDesc's plan is initialized: if the leader has sent it, and it
  * has a flush node, begin a read-only phase for the node's tables, allocate
  * local buffers, adopt those of the leader's that it shares, and mark other
- * temporary relations if the plan may run user code.  Tables are opened without
- * a lock.  The phase's lists are allocated in
- * the current memory context, which has to live as long as the plan.  Raises an
- * error if another release of the module has made the plan.
+ * temporary relations if the plan may run user code.  Tables are opened
+ * without a lock.  The phase's lists are allocated in the current memory
+ * context, which has to live as long as the plan.  Raises an error if another
+ * release of the module has made the plan.
  *
  * This cannot wait until the flush node is initialized: BRIN, SP-GiST and
  * bloom read a page of their index as soon as a scan begins, and subplans are

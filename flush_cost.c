@@ -298,11 +298,12 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 }
 
 /*
- * Settle the accounts of tables relids when a flush of their families has left this:
- * the counts of pages that are still dirty, and, as shareable, of those that workers read
- * in the leader's memory instead.  Reduces each account to the cost of the writes that
- * are left, and adds what the workers' reading costs, the rent.  So once that has paid for
- * the flush, the pages are written.  The tables are locked.
+ * Settle the accounts of tables relids when a flush of their families has left
+ * this: the counts of pages that are still dirty, and, as shareable, of those
+ * that workers read in the leader's memory instead.  Reduces each account to
+ * the cost of the writes that are left, and adds what the workers' reading
+ * costs, the rent.  So once that has paid for the flush, the pages are
+ * written.  The tables are locked.
  */
 void
 tp_settle_accounts(List *relids, LocalBufStats *left)

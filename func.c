@@ -83,10 +83,10 @@ refuse_while_workers_read(const char *function)
 }
 
 /*
- * Returns the OID of the table that the first argument names, if it is a temporary
- * table of this session that the caller owns, if must_own is set, or may read.  Otherwise
- * an error, see the head of this file.  Takes AccessShareLock on the table,
- * and keeps it until the end of the transaction.
+ * Returns the OID of the table that the first argument names, if it is a
+ * temporary table of this session that the caller owns, if must_own is set, or
+ * may read.  Otherwise an error, see the head of this file.  Takes
+ * AccessShareLock on the table, and keeps it until the end of the transaction.
  */
 static Oid
 temp_table_argument(FunctionCallInfo fcinfo, bool must_own)
@@ -165,8 +165,8 @@ make_record(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
  */
 
 /*
- * pg_allocated_local_buffers() returns integer
- * The number of local buffers that have storage.
+ * pg_allocated_local_buffers() returns integer The number of local buffers
+ * that have storage.
  */
 Datum
 pg_allocated_local_buffers(PG_FUNCTION_ARGS)
@@ -176,9 +176,9 @@ pg_allocated_local_buffers(PG_FUNCTION_ARGS)
 }
 
 /*
- * pg_flush_local_buffers() returns bigint
- * Write all dirty local buffers; return the number of pages written.  This and the
- * functions below raise an error while workers may be reading the files.
+ * pg_flush_local_buffers() returns bigint Write all dirty local buffers;
+ * return the number of pages written.  This and the functions below raise an
+ * error while workers may be reading the files.
  */
 Datum
 pg_flush_local_buffers(PG_FUNCTION_ARGS)
@@ -304,12 +304,12 @@ may_see_pages_of(const TempRelation *relation)
 }
 
 /*
- * temp_parallel_pages() returns setof record
- * One row per buffer of the pool.  For a buffer that holds no page, only its
- * number; for a page that the caller may not see, nothing that identifies the
- * page.  Pages of a file that the running transaction has dropped have no
- * relation.  No row before the session's first use of a temporary table.  As
- * pg_buffercache_pages() of contrib's pg_buffercache_pages.c.
+ * temp_parallel_pages() returns setof record One row per buffer of the pool.
+ * For a buffer that holds no page, only its number; for a page that the caller
+ * may not see, nothing that identifies the page.  Pages of a file that the
+ * running transaction has dropped have no relation.  No row before the
+ * session's first use of a temporary table.  As pg_buffercache_pages() of
+ * contrib's pg_buffercache_pages.c.
  */
 Datum
 temp_parallel_pages(PG_FUNCTION_ARGS)
@@ -394,8 +394,8 @@ temp_parallel_flush_cost(PG_FUNCTION_ARGS)
 }
 
 /*
- * temp_parallel_stats() returns record
- * The counters of the calling session, and the processors that it may use.
+ * temp_parallel_stats() returns record The counters of the calling session,
+ * and the processors that it may use.
  */
 Datum
 temp_parallel_stats(PG_FUNCTION_ARGS)

@@ -35,15 +35,6 @@
  * ----------
  */
 
-/* May the page in buffer i of the pool be dropped? */
-static bool
-may_be_dropped(int i)
-{
-	BufferState state = LocalBufferStateRead(GetLocalBufferDescriptor(i));
-
-	return (state & BM_DIRTY) == 0 && !tp_local_buffer_is_pinned(i);
-}
-
 /* Hide a buffer from core's loops over the pool, or show it again. */
 static void
 set_tag_valid(int i, bool valid)
@@ -74,9 +65,12 @@ drop_clean_pages(HTAB *relations, LocalBufEviction *result)
 
 	for (int i = 0; i < n; i++)
 	{
+		BufferDesc *buf = GetLocalBufferDescriptor(buffers[i]);
+
 		relation = tp_relation_of_buffer(relations, buffers[i], relation);
 		relation->allocated++;
-		if (may_be_dropped(buffers[i]))
+		if ((LocalBufferStateRead(buf) & BM_DIRTY) == 0 &&
+			!tp_local_buffer_is_pinned(buffers[i]))
 			result->evicted++;
 		else
 			buffers[nkeep++] = buffers[i];

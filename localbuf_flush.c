@@ -309,10 +309,11 @@ tp_flush_all_local_buffers(void)
  * indexes that are in indexes, and settle the tables' accounts.  The tables are
  * locked.  Returns the number of pages written.
  *
- * If shared is not NULL, pages whose memory is shared are listed in it instead: those
- * that are listed for other workers, and at most limit others, as long as no more than
- * most_pinned buffers are pinned.  Otherwise pages that are listed for other workers stay
- * as they are, so there must be none to read them in the files.
+ * If shared is not NULL, pages whose memory is shared are listed in it
+ * instead: those that are listed for other workers, and at most limit others,
+ * as long as no more than most_pinned buffers are pinned.  Otherwise pages
+ * that are listed for other workers stay as they are, so there must be none to
+ * read them in the files.
  *
  * Allocates in the current memory context, and frees nothing.
  */

@@ -109,8 +109,9 @@ takes_hints(Relation rel)
 }
 
 /*
- * Append relation relid, of table's family, its indexes and its TOAST table to family, a
- * List of TempRelation; nothing that another session has dropped or that has no storage.
+ * Append relation relid, of table's family, its indexes and its TOAST table to
+ * family, a List of TempRelation; nothing that another session has dropped or
+ * that has no storage.
  */
 static List *
 add_member(List *family, Oid relid, Oid table, List *indexes)
@@ -145,9 +146,10 @@ add_member(List *family, Oid relid, Oid table, List *indexes)
 }
 
 /*
- * Returns the family of table relid, which is locked, as a List of TempRelation in the
- * current memory context, the table first.  Those of its indexes that are not in indexes, a
- * List of Oid, are marked as left alone.  Takes no locks.
+ * Returns the family of table relid, which is locked, as a List of
+ * TempRelation in the current memory context, the table first.  Those of its
+ * indexes that are not in indexes, a List of Oid, are marked as left alone.
+ * Takes no locks.
  */
 List *
 tp_family(Oid relid, List *indexes)
@@ -211,8 +213,8 @@ tp_relation_of_buffer(HTAB *relations, int i, TempRelation *last)
 }
 
 /*
- * Enter the family of relid, as by tp_family(), in relations; nothing if there is no such
- * relation.
+ * Enter the family of relid, as by tp_family(), in relations; nothing if there
+ * is no such relation.
  */
 void
 tp_enter_family(HTAB *relations, Oid relid, List *indexes)
@@ -234,8 +236,8 @@ tp_enter_family(HTAB *relations, Oid relid, List *indexes)
  * tp_enter_family(), in the current memory context.  Takes no lock on them.  Can be
  * canceled.
  *
- * pg_depend has what depends on the temporary schema.  Indexes and TOAST tables depend on
- * their tables instead.
+ * pg_depend has what depends on the temporary schema.  Indexes and TOAST
+ * tables depend on their tables instead.
  */
 HTAB *
 tp_session_temp_relations(List *indexes)

@@ -10,12 +10,13 @@
  * that file as /proc/PID/fd/N and maps it, too.  The file is sparse: a page of it
  * takes no memory before its buffer is used.
  *
- * This is done before the first statement that may fill a temporary table, for which
- * core has to allocate the descriptors.  It does so once, and then lets nobody set
- * temp_buffers.  But it is not known before which statement will use a buffer, and as
- * long as none has been used, the descriptors hold nothing.  So until then the setting's
- * hooks are ours, and change the number of descriptors with it.  Buffers that are in use
- * before the pool is shared keep their private memory.
+ * This is done before the first statement that may fill a temporary table, for
+ * which core has to allocate the descriptors.  It does so once, and then lets
+ * nobody set temp_buffers.  But it is not known before which statement will
+ * use a buffer, and as long as none has been used, the descriptors hold
+ * nothing.  So until then the setting's hooks are ours, and change the number
+ * of descriptors with it.  Buffers that are in use before the pool is shared
+ * keep their private memory.
  *
  * Where it cannot be done, or has failed once, the pool stays private, and its
  * dirty pages are written for workers (localbuf_flush.c).
@@ -26,18 +27,20 @@
  * evicted nor used for another page.  In the read-only phase nobody changes it, except
  * for hints, which processes set concurrently as they do in shared buffers.
  *
- * The pins belong to the resource owner of the (sub)transaction.  After an error that one
- * releases them, when core has ended the workers: AbortTransaction() and
- * AbortSubTransaction() of xact.c call AtEOXact_Parallel() first.
+ * The pins belong to the resource owner of the (sub)transaction.  After an
+ * error that one releases them, when core has ended the workers:
+ * AbortTransaction() and AbortSubTransaction() of xact.c call
+ * AtEOXact_Parallel() first.
  *
  * A function that the leader calls meanwhile may run a statement with workers of its
  * own.  They get the pages that are listed already, too, which must not be written.
  *
- * The invariants: the address of a buffer does not change once it has been used, so
- * whether a buffer is shared depends on its address alone; the number of buffers does
- * not change once one of them has been used; a page is listed for running workers only
- * while it is pinned, and is not written then, whoever flushes, as a worker may set hints
- * in it between the computation of its checksum and the write.
+ * The invariants: the address of a buffer does not change once it has been
+ * used, so whether a buffer is shared depends on its address alone; the number
+ * of buffers does not change once one of them has been used; a page is listed
+ * for running workers only while it is pinned, and is not written then,
+ * whoever flushes, as a worker may set hints in it between the computation of
+ * its checksum and the write.
  *
  *-------------------------------------------------------------------------
  */
@@ -84,9 +87,10 @@ static SharedMemory memory;
 static const char *failure = NULL;	/* why the pool is not shared */
 
 /*
- * The buffers that are listed: by their numbers, and in the order in which they have been
- * listed.  What runs within a statement ends before that does, so it unlists its own.
- * Allocated when the first one is listed, as the size of the pool does not change then.
+ * The buffers that are listed: by their numbers, and in the order in which
+ * they have been listed.  What runs within a statement ends before that does,
+ * so it unlists its own.  Allocated when the first one is listed, as the size
+ * of the pool does not change then.
  */
 static bool *is_listed = NULL;
 static int *listed = NULL;
@@ -223,8 +227,8 @@ share_buffers(void)
 static GucIntCheckHook check_when_used;
 
 /*
- * Is there a buffer i that has been used?  Then its tag is not as calloc() has left it.
- * Mostly, all before it have been used, too (see tp_used_buffers()).
+ * Is there a buffer i that has been used?  Then its tag is not as calloc() has
+ * left it.  Mostly, all before it have been used, too (see tp_used_buffers()).
  */
 bool
 tp_buffer_was_used(int i)
@@ -265,8 +269,9 @@ enlarge(void **array, Size size)
  * many as it has if there is no memory for that.  As InitLocalBuffers() of localbuf.c,
  * which core calls only once.
  *
- * The arrays never get smaller, and what is behind the last buffer looks pinned: where
- * core looks for a buffer next is not known if it has failed to allocate memory for some.
+ * The arrays never get smaller, and what is behind the last buffer looks
+ * pinned: where core looks for a buffer next is not known if it has failed to
+ * allocate memory for some.
  */
 static void
 resize_pool(int n)
@@ -375,8 +380,9 @@ writes_temp_table(PlannedStmt *stmt)
 }
 
 /*
- * Have the pool's memory shared if statement, a PlannedStmt or a utility statement, may
- * be the first to fill a temporary table.  To be called in a transaction, in the leader.
+ * Have the pool's memory shared if statement, a PlannedStmt or a utility
+ * statement, may be the first to fill a temporary table.  To be called in a
+ * transaction, in the leader.
  */
 void
 tp_share_before(Node *statement)
@@ -507,13 +513,14 @@ tp_most_shared_pages(bool user_code)
 }
 
 /*
- * List those of the ndirty dirty buffers whose numbers are in dirty that are listed already
- * for workers that run, and at most limit others that are shared, in shared, which has room
- * for shared->capacity of them.  relations are theirs, and count the pages that are listed.
- * They stay pinned until tp_unlist_buffers(), or until the end of the (sub)transaction
- * after an error.  Returns the number of those that are not listed, which have to be
- * written, and are the first in dirty then.  Raises an internal error if there is not
- * enough room.
+ * List those of the ndirty dirty buffers whose numbers are in dirty that are
+ * listed already for workers that run, and at most limit others that are
+ * shared, in shared, which has room for shared->capacity of them.  relations
+ * are theirs, and count the pages that are listed.  They stay pinned until
+ * tp_unlist_buffers(), or until the end of the (sub)transaction after an
+ * error.  Returns the number of those that are not listed, which have to be
+ * written, and are the first in dirty then.  Raises an internal error if there
+ * is not enough room.
  */
 int
 tp_list_buffers(FlushShared *shared, int limit, int *dirty, int ndirty,
@@ -570,9 +577,10 @@ tp_list_buffers(FlushShared *shared, int limit, int *dirty, int ndirty,
 }
 
 /*
- * Unlist all buffers but those that were listed first, so many.  The workers that read the
- * others have exited.  If unpin is set, unpins these; after an error the resource owner of
- * the (sub)transaction does that, and this raises nothing.
+ * Unlist all buffers but those that were listed first, so many.  The workers
+ * that read the others have exited.  If unpin is set, unpins these; after an
+ * error the resource owner of the (sub)transaction does that, and this raises
+ * nothing.
  */
 void
 tp_unlist_buffers(int first, bool unpin)

@@ -32,10 +32,11 @@
 #include "localbuf.h"
 
 /*
- * Set *buffers to the numbers of the buffers that hold a page of relations, a hash table
- * of TempRelation, or of any relation if that is NULL; if dirty is set, only of those
- * that are dirty and that workers do not read in the leader's memory.  Returns their
- * number.  The array is allocated in the current memory context.
+ * Set *buffers to the numbers of the buffers that hold a page of relations, a
+ * hash table of TempRelation, or of any relation if that is NULL; if dirty is
+ * set, only of those that are dirty and that workers do not read in the
+ * leader's memory.  Returns their number.  The array is allocated in the
+ * current memory context.
  */
 int
 tp_find_buffers(HTAB *relations, bool dirty, int **buffers)
@@ -125,8 +126,9 @@ pool_has_changed(void)
 
 /*
  * The same for a cost estimate: walks over the pool only if enough of it has
- * changed since the last time.  user_code: may the statement run user code while workers
- * read (see tp_most_shared_pages())?  The result is valid until the next call.
+ * changed since the last time.  user_code: may the statement run user code
+ * while workers read (see tp_most_shared_pages())?  The result is valid until
+ * the next call.
  */
 LocalBufStats *
 tp_localbuf_stats_for_price(bool user_code)

@@ -134,6 +134,7 @@ extern PlanFacts tp_statement_facts(PlannedStmt *stmt);
 extern List *tp_statement_gathers(PlannedStmt *stmt);
 
 /* plan_expression.c */
+extern bool tp_contains(Node *node, bool (*test) (Node *));
 extern bool tp_has_user_object(List *oids);
 extern bool tp_expression_is_user_code(Node *node);
 extern bool tp_checks_domain(Node *node);
@@ -141,7 +142,6 @@ extern bool tp_names_temp_table(List *rtable);
 extern bool tp_reads_temp_table(Query *query);
 
 extern bool tp_expression_is_volatile(Node *node);
-extern bool tp_calls_volatile_function(Node *node);
 
 /* plan_lookup.c */
 extern double tp_pages_of_lookups(List *lookups, bool with_subplans);

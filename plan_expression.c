@@ -42,6 +42,22 @@
 
 #include "plan.h"
 
+/*
+ * Is test true for a node of node, which is a query or an expression, or a List of
+ * such?  Allocates what test does.
+ */
+bool
+tp_contains(Node *node, bool (*test) (Node *))
+{
+	if (node == NULL)
+		return false;
+	if (test(node))
+		return true;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, tp_contains, test, 0);
+	return expression_tree_walker(node, tp_contains, test);
+}
+
 /* ----------
  * User code
  * ----------
@@ -142,8 +158,6 @@ tp_expression_is_user_code(Node *node)
  * with constraints has no workers anyway.
  * ----------
  */
-static bool calls_volatile_function(Node *node, void *context);
-
 /*
  * Volatile functions of core, by any arguments, that are known to look neither at
  * tables nor at what the transaction has done.
@@ -217,8 +231,8 @@ defaults_are_volatile(FuncExpr *call)
 	defaults = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_proargdefaults,
 							   &isnull);
 	result = !isnull &&
-		calls_volatile_function(stringToNode(TextDatumGetCString(defaults)),
-								NULL);
+		tp_contains(stringToNode(TextDatumGetCString(defaults)),
+					tp_expression_is_volatile);
 	ReleaseSysCache(tuple);
 	return result;
 }
@@ -238,29 +252,6 @@ tp_expression_is_volatile(Node *node)
 		aggregate_is_volatile(((WindowFunc *) node)->winfnoid))
 		return true;
 	return IsA(node, FuncExpr) && defaults_are_volatile((FuncExpr *) node);
-}
-
-static bool
-calls_volatile_function(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	if (tp_expression_is_volatile(node))
-		return true;
-	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, calls_volatile_function,
-								 context, 0);
-	return expression_tree_walker(node, calls_volatile_function, context);
-}
-
-/*
- * Does node, a query or an expression, or a List of such, call one?  Allocates in
- * the current memory context.
- */
-bool
-tp_calls_volatile_function(Node *node)
-{
-	return calls_volatile_function(node, NULL);
 }
 
 /* ----------

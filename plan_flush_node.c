@@ -228,9 +228,10 @@ pool_of_worker(const PlanFacts *facts)
 /*
  * Give a flush node to each Gather of stmt that needs one, numbered after the
  * nodes that set_plan_refs() of setrefs.c has numbered.  Changes the plan in
- * place.  planning is the call of the planner that made stmt.  What a Gather is charged
- * is that of its tables (plan_gather_cost.c), unless debug_parallel_query made it
- * without regard to costs.  Returns the OIDs of the tables that the plan flushes.
+ * place.  planning is the call of the planner that made stmt.  What a Gather
+ * is charged is that of its tables (plan_gather_cost.c), unless
+ * debug_parallel_query made it without regard to costs.  Returns the OIDs of
+ * the tables that the plan flushes.
  *
  * An unknown node, anywhere in the plan, may read temporary tables or have a
  * Gather below it.  A domain's constraint, which core does not look at, may call

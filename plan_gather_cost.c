@@ -5,9 +5,10 @@
  *
  * The tables to flush for a Gather over a RelOptInfo do not depend on the path
  * below it, because every partial path reads all of them.  So the Gather is
- * charged, and nothing below it.  Paths over temporary tables then cost what they would
- * over permanent ones, a serial plan pays for no flush, no rescan multiplies
- * the charge, and a table that is joined with itself is charged once.
+ * charged, and nothing below it.  Paths over temporary tables then cost what
+ * they would over permanent ones, a serial plan pays for no flush, no rescan
+ * multiplies the charge, and a table that is joined with itself is charged
+ * once.
  *
  * Core makes all Gather paths itself and adds parallel_setup_cost to each.  So
  * while a statement is planned, that variable is raised by the cost of a
@@ -233,9 +234,9 @@ cheapest_fetched(PlannerInfo *root, RelOptInfo *rel, List *paths, Cost *cost,
 }
 
 /*
- * What workers save above the topmost relation of root, of which one process would run
- * path and fetch this number of rows: grouping, making distinct or sorting, less passing
- * on what is left of the rows.
+ * What workers save above the topmost relation of root, of which one process
+ * would run path and fetch this number of rows: grouping, making distinct or
+ * sorting, less passing on what is left of the rows.
  */
 static Cost
 saving_above(PlannerInfo *root, Path *path, double rows, int workers)
@@ -273,10 +274,10 @@ saving_above(PlannerInfo *root, Path *path, double rows, int workers)
 }
 
 /*
- * Note what workers save in rels of query level root, as described at plan_saving.c: in
- * one relation, in the parts of a set operation, or in relations that are joined, of
- * which one row is left.  They read tables relids, whose flush costs flush.  relids is
- * NIL if no Gather can win.
+ * Note what workers save in rels of query level root, as described at
+ * plan_saving.c: in one relation, in the parts of a set operation, or in
+ * relations that are joined, of which one row is left.  They read tables
+ * relids, whose flush costs flush.  relids is NIL if no Gather can win.
  */
 static void
 note_saving(PlannerInfo *root, List *rels, GatherOver over, List *relids,
@@ -338,8 +339,8 @@ flush_cost(List *relids)
 }
 
 /*
- * Charge the Gather paths of rel, a base relation or the topmost join of a query level,
- * and of what is made of it until the next charge.
+ * Charge the Gather paths of rel, a base relation or the topmost join of a
+ * query level, and of what is made of it until the next charge.
  */
 void
 tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
@@ -429,8 +430,8 @@ tp_next_join_search(join_search_hook_type next, PlannerInfo *root,
 }
 
 /*
- * The same with charges.  The Gathers over a part of the join are charged with the flush
- * of all relations that workers may read.
+ * The same with charges.  The Gathers over a part of the join are charged with
+ * the flush of all relations that workers may read.
  */
 RelOptInfo *
 tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,

@@ -6,10 +6,10 @@
  * A worker that scans a table once needs few local buffers, and those stay in
  * the processor's cache.  But if the inner side of a nested loop looks rows up
  * all over a table, a small pool makes the worker copy a page from the
- * operating system for nearly every row.
- * The leader, in whose pool the table may be, would not, nor would a backend
- * that has it in shared buffers.  So a worker with such a plan gets a pool for
- * the pages that are looked up, see open_local_buffers() of exec_worker.c.
+ * operating system for nearly every row.  The leader, in whose pool the table
+ * may be, would not, nor would a backend that has it in shared buffers.  So a
+ * worker with such a plan gets a pool for the pages that are looked up, see
+ * open_local_buffers() of exec_worker.c.
  *
  * It gets no more than the session's temp_buffers.  If these are too few, the
  * lookups cost what the planner does not know: it assumes that a page that has
@@ -142,9 +142,9 @@ reads_of_lookup(const Lookup *lookup)
 }
 
 /*
- * What stmt's lookups in temporary tables cost each process, a worker or a leader, beyond
- * the planner's estimate, which includes reading each page once: 0 or more, in planner
- * cost units.  Subplans are not counted.
+ * What stmt's lookups in temporary tables cost each process, a worker or a
+ * leader, beyond the planner's estimate, which includes reading each page
+ * once: 0 or more, in planner cost units.  Subplans are not counted.
  */
 Cost
 tp_cost_of_copies(PlannedStmt *stmt)

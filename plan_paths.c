@@ -21,8 +21,8 @@
  *
  * The invariants: consider_parallel of an append relation is set if and only
  * if it is set for each of its children, and that of a grouped relation if and
- * only if it is set for the relation whose rows are grouped.  Every path list that is used has
- * passed through the other modules' hooks once.
+ * only if it is set for the relation whose rows are grouped.  Every path list
+ * that is used has passed through the other modules' hooks once.
  *
  *-------------------------------------------------------------------------
  */

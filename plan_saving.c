@@ -89,22 +89,12 @@ is_lost(GatherSaving *note, Cost cost, List *flushed)
 		note->serial <= 1.01 * cost;	/* paths cost the same */
 }
 
-static Cost
-sum_of_savings(List *notes)
-{
-	Cost		sum = 0;
-	ListCell   *lc;
-
-	foreach(lc, notes)
-		sum += ((GatherSaving *) lfirst(lc))->saving.saving;
-	return sum;
-}
-
 /*
- * Returns those of notes that are lost in query level root and in its subqueries in
- * FROM: that of the Gather over the whole level, or those in its subqueries; if workers
- * cannot run the whole, that over a join, or also those over the level's base relations,
- * whichever is more.  flushed are the tables that the finished plan flushes.
+ * Returns those of notes that are lost in query level root and in its
+ * subqueries in FROM: that of the Gather over the whole level, or those in its
+ * subqueries; if workers cannot run the whole, that over a join, or also those
+ * over the level's base relations, whichever is more.  flushed are the tables
+ * that the finished plan flushes.
  */
 static List *
 lost_in_level(PlannerInfo *root, List *notes, List *flushed)
@@ -114,6 +104,7 @@ lost_in_level(PlannerInfo *root, List *notes, List *flushed)
 	List	   *lost = NIL;
 	List	   *scans = NIL;
 	GatherSaving *above = NULL;
+	Cost		sum = 0;
 	ListCell   *lc;
 
 	if (chosen == NULL)
@@ -141,8 +132,10 @@ lost_in_level(PlannerInfo *root, List *notes, List *flushed)
 			scans = lappend(scans, note);
 	}
 	lost = list_concat(lost, scans);
+	foreach(lc, lost)
+		sum += ((GatherSaving *) lfirst(lc))->saving.saving;
 	return above != NULL && is_lost(above, chosen->total_cost, flushed) &&
-		above->saving.saving > sum_of_savings(lost) ? list_make1(above) : lost;
+		above->saving.saving > sum ? list_make1(above) : lost;
 }
 
 /* ----------
@@ -208,9 +201,9 @@ attach_saving(PlannedStmt *stmt, const FlushSaving *saving)
 }
 
 /*
- * Store in stmt, a finished plan that flushes tables flushed, what is lost because it
- * does not flush others.  notes are of the planner call that has made it.  Allocates in
- * the current memory context.
+ * Store in stmt, a finished plan that flushes tables flushed, what is lost
+ * because it does not flush others.  notes are of the planner call that has
+ * made it.  Allocates in the current memory context.
  */
 void
 tp_attach_savings(PlannedStmt *stmt, List *flushed, List *notes)
@@ -359,10 +352,11 @@ estimated_rows(Relation table)
 }
 
 /*
- * Add saving to the accounts of its tables, in proportion to their rows, as workers save
- * most where they read most rows.  If a large part went to a table that adds little to
- * the saving, the others would be flushed too late.  An account that pays for the flush
- * of its table already gets nothing, and none gets more than that.
+ * Add saving to the accounts of its tables, in proportion to their rows, as
+ * workers save most where they read most rows.  If a large part went to a
+ * table that adds little to the saving, the others would be flushed too late.
+ * An account that pays for the flush of its table already gets nothing, and
+ * none gets more than that.
  */
 static void
 credit_saving(const FlushSaving *saving, LocalBufStats *stats)
@@ -433,12 +427,13 @@ credit_savings(List *savings, PlanState *root)
 }
 
 /*
- * Add savings, a List of FlushSaving, or if that is NIL the lost ones of stmt, to the
- * accounts of their tables.  They are those that workers would have had in the plan of
- * which root is the topmost node, and which has run to its end without workers for these
- * tables.  Leaves those out that have a table that the plan has not started to scan.
- * Returns whether any is left.  The tables are locked, except those that the statement
- * itself has dropped, which get nothing.
+ * Add savings, a List of FlushSaving, or if that is NIL the lost ones of stmt,
+ * to the accounts of their tables.  They are those that workers would have had
+ * in the plan of which root is the topmost node, and which has run to its end
+ * without workers for these tables.  Leaves those out that have a table that
+ * the plan has not started to scan.  Returns whether any is left.  The tables
+ * are locked, except those that the statement itself has dropped, which get
+ * nothing.
  *
  * If a flush is worth it now, invalidates the cached plans of this session that have
  * lost a saving with one of these tables, so that they are made again; also if the

@@ -280,8 +280,7 @@ pin_next_page(HeapScanDesc scan, ScanDirection dir)
 
 /*
  * Make rs_ctup the scan's next visible tuple, as heapgettup_pagemode() of
- * heapam.c does.
- * At the end t_data is NULL and nothing is pinned.
+ * heapam.c does.  At the end t_data is NULL and nothing is pinned.
  */
 static void
 fetch_next_tuple(HeapScanDesc scan, ScanDirection dir)

@@ -27,12 +27,10 @@
 
 #include <math.h>
 
-#include "access/htup_details.h"
 #include "access/xact.h"
 #include "catalog/pg_proc.h"
 #include "miscadmin.h"
 #include "nodes/extensible.h"
-#include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -71,24 +69,6 @@ tp_is_insert_select(Query *query)
 		rt_fetch(source->rtindex, query->rtable)->rtekind == RTE_SUBQUERY;
 }
 
-/* ----------
- * The statement
- * ----------
- */
-
-/* Does node, a query or a part of it, make values of a domain with constraints? */
-static bool
-checks_domain(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	if (tp_checks_domain(node))
-		return true;
-	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, checks_domain, context, 0);
-	return expression_tree_walker(node, checks_domain, context);
-}
-
 /*
  * May the SELECT of query, for which tp_is_insert_select() is true, be run by
  * workers?  If so, sets *hazard as max_parallel_hazard() of clauses.c does.
@@ -112,40 +92,10 @@ tp_insert_refusal(Query *query, char *hazard)
 	*hazard = max_parallel_hazard(query);
 	if (*hazard == PROPARALLEL_UNSAFE)
 		return INSERT_UNSAFE_QUERY;
-	if (tp_calls_volatile_function((Node *) query))
+	if (tp_contains((Node *) query, tp_expression_is_volatile))
 		return INSERT_VOLATILE_QUERY;
-	return checks_domain((Node *) query, NULL) ?
+	return tp_contains((Node *) query, tp_checks_domain) ?
 		INSERT_UNSAFE_QUERY : INSERT_MAY_BE_PARALLEL;
-}
-
-/* ----------
- * The rows
- * ----------
- */
-
-/*
- * Bytes of the rows of plan in a tuplestore, as relation_byte_size() of costsize.c
- * estimates it.
- */
-static double
-bytes_of_rows(const Plan *plan)
-{
-	return plan->plan_rows *
-		(MAXALIGN(plan->plan_width) + MAXALIGN(SizeofHeapTupleHeader));
-}
-
-/*
- * May a tuplestore with the rows of plan exceed temp_file_limit, so that the
- * statement fails?  Half the limit is left to the plan itself, which may need
- * temporary files at the same time, and for an estimate that is too low.
- */
-bool
-tp_rows_exceed_file_limit(const Plan *plan)
-{
-	double		bytes = bytes_of_rows(plan);
-
-	return temp_file_limit >= 0 && bytes > work_mem * 1024.0 &&
-		bytes > temp_file_limit * 1024.0 / 2;
 }
 
 /* ----------
@@ -191,7 +141,7 @@ tp_serial_insert_reason(PlannedStmt *stmt)
 static Cost
 cost_of_keeping_rows(const Plan *plan)
 {
-	double		bytes = bytes_of_rows(plan);
+	double		bytes = tp_bytes_of_rows(plan);
 	Cost		cost = 2 * cpu_operator_cost * plan->plan_rows;
 
 	if (bytes > work_mem * 1024.0)

@@ -3,14 +3,8 @@
  * temp_parallel.c
  *	  Module entry points: GUCs and hooks.
  *
- * A statement passes the hooks in this order: the planner (plan_statement.c calls
- * it, run_ahead.c allows workers for the SELECT of an INSERT, plan_paths.c
- * makes paths that workers may run, plan_gather_cost.c charges the Gather with the
- * flush, plan_flush_node.c puts the flush node into the finished plan), and the
- * run of the executor (exec_run.c, run_ahead.c).
- * There the second look may leave the plan to the leader; otherwise the flush node
- * (exec_flush.c) writes the tables out, and the workers read them
- * (exec_worker.c).
+ * doc/architecture.md shows how a statement passes the hooks, and what each of them
+ * calls.
  *
  * Every hook calls the one that was set before it.  Most statements of most
  * sessions have nothing to do with temporary tables, so each hook first checks
@@ -227,8 +221,8 @@ temp_parallel_explain_per_plan(PlannedStmt *plannedstmt, IntoClause *into,
 }
 #else
 /*
- * Explain a query.  If another module was to do that, its output does not say why there
- * are no workers: the plan is not known here.
+ * Explain a query.  If another module was to do that, its output does not say
+ * why there are no workers: the plan is not known here.
  */
 static void
 temp_parallel_ExplainOneQuery(Query *query, int cursorOptions,

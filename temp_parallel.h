@@ -4,15 +4,8 @@
  *	  Used by every part of temp_parallel: settings, tests for the session's
  *	  temporary tables, and the session's counters.
  *
- * Each part has a header of its own.  A part calls only those below it:
- *
- *		temp_parallel.c, func.c		entry points: hooks, SQL functions
- *		plan_statement.c			how often the planner is called, for what
- *		exec.h						execution; run_ahead.c also plans its node
- *		plan.h						planning, and the flush node in a plan
- *		readonly.h					the read-only phase
- *		localbuf.h					local buffers
- *		temp_parallel.h, temp_parallel_compat.h
+ * Each part has a header of its own, and calls only the parts below it: see
+ * doc/architecture.md.
  *
  *-------------------------------------------------------------------------
  */

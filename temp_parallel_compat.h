@@ -645,12 +645,12 @@ pin_page_of_fetch(IndexFetchHeapData *fetch, BlockNumber block, bool again)
 #endif
 
 /*
- * How many pages of a table in tablespace a heap scan may pin ahead of the
- * one that it returns: see read_stream_begin_relation() of read_stream.c
- * (17).  From 18 on, read_stream_begin_impl() allows for more, but all streams of
- * a process together pin at most a quarter of its local buffers (as of 18.6 and 19rc1),
- * see GetLocalPinLimit() of localbuf.c; local_buffers_for_pins() takes that
- * into account.
+ * How many pages of a table in tablespace a heap scan may pin ahead of the one
+ * that it returns: see read_stream_begin_relation() of read_stream.c (17).
+ * From 18 on, read_stream_begin_impl() allows for more, but all streams of a
+ * process together pin at most a quarter of its local buffers (as of 18.6 and
+ * 19rc1), see GetLocalPinLimit() of localbuf.c; local_buffers_for_pins() takes
+ * that into account.
  */
 static inline int
 heap_scan_read_ahead(Oid tablespace)
