@@ -62,6 +62,8 @@ tp_saving_of_gather(List *notes, List *relids, List *indexes, Cost charge)
 	int			least = INT_MAX;
 	ListCell   *lc;
 
+	if (relids == NIL)
+		return saving;			/* it only looks at what is sent */
 	foreach(lc, notes)
 	{
 		FlushSaving *noted = &((GatherSaving *) lfirst(lc))->saving;
