@@ -45,7 +45,9 @@ typedef struct GatherSaving
 {
 	PlannerInfo *root;			/* query level */
 	GatherOver	over;
-	Cost		serial;			/* of the best path for one process */
+	Cost		serial;			/* of the best path that gathers no more than a
+								 * part */
+	Cost		alone;			/* of the best path without any Gather */
 	FlushSaving saving;
 } GatherSaving;
 

@@ -203,11 +203,12 @@ fraction_fetched(PlannerInfo *root, RelOptInfo *rel, Path *path)
 /*
  * Returns that of paths, of rel, of which what is fetched costs least, and sets *cost
  * and *rows for that; NULL if each is disabled.  Ignores parameterized paths, which
- * cannot be run by themselves.
+ * cannot be run by themselves, and if alone is set, those with a Gather, which are the
+ * ones that are not parallel safe.
  */
 static Path *
-cheapest_fetched(PlannerInfo *root, RelOptInfo *rel, List *paths, Cost *cost,
-				 double *rows)
+cheapest_fetched(PlannerInfo *root, RelOptInfo *rel, List *paths, bool alone,
+				 Cost *cost, double *rows)
 {
 	Path	   *cheapest = NULL;
 	ListCell   *lc;
@@ -218,7 +219,8 @@ cheapest_fetched(PlannerInfo *root, RelOptInfo *rel, List *paths, Cost *cost,
 		double		fraction;
 		Cost		fetched;
 
-		if (path->param_info != NULL || path_disabled_nodes(path) > 0)
+		if (path->param_info != NULL || path_disabled_nodes(path) > 0 ||
+			(alone && !path->parallel_safe))
 			continue;
 		fraction = fraction_fetched(root, rel, path);
 		fetched = path->startup_cost +
@@ -294,20 +296,28 @@ note_saving(PlannerInfo *root, List *rels, GatherOver over, List *relids,
 	foreach(lc, rels)
 	{
 		RelOptInfo *rel = lfirst(lc);
+		Cost		serial;
 		Cost		alone;
 		Cost		partial;
 		double		rows;
 		double		rows_of_one;
-		Path	   *one = cheapest_fetched(root, rel, rel->pathlist, &alone, &rows);
 		Path	   *several = cheapest_fetched(root, rel, rel->partial_pathlist,
-											   &partial, &rows_of_one);
+											   false, &partial, &rows_of_one);
+		Path	   *one = cheapest_fetched(root, rel, rel->pathlist, true,
+										   &alone, &rows);
+
+		/* core makes join paths of the cheapest ones only */
+		if (one == NULL)
+			one = cheapest_fetched(root, rel, rel->pathlist, false, &alone, &rows);
 
 		if (relids == NIL || one == NULL || several == NULL)
 		{
 			relids = NIL;
 			break;
 		}
-		note->serial += alone;
+		(void) cheapest_fetched(root, rel, rel->pathlist, false, &serial, &rows);
+		note->serial += serial;
+		note->alone += alone;
 		saved += alone - partial;
 		if (over == GATHER_WHOLE)
 			saved += saving_above(root, one, rows, several->parallel_workers);

@@ -126,6 +126,8 @@ lost_in_level(PlannerInfo *root, List *notes, List *flushed)
 
 		if (note->root != root)
 			continue;
+		/* a plan that gathers a part has some of it already */
+		note->saving.saving -= Max(note->alone - chosen->total_cost, 0);
 		if (note->over == GATHER_WHOLE)
 			scans = NIL;
 		if (note->over != GATHER_SCAN)
