@@ -19,8 +19,8 @@
 /* exec_run.c */
 typedef void (*ParallelRun) (bool parallel, void *arg);
 
-extern void tp_run_parallel(PlanState *root, EState *estate,
-							const char *refusal, ParallelRun run, void *arg);
+extern void tp_run_parallel(PlanState *root, const char *refusal,
+							ParallelRun run, void *arg);
 extern double tp_bytes_of_rows(const Plan *plan);
 extern bool tp_rows_exceed_file_limit(const Plan *plan);
 extern void tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * exec_flush.c
- *	  Execution of the flush node, Custom Scan (TempFlush), which writes
- *	  temporary tables to their files before workers read them.
+ *	  Execution of the flush node, Custom Scan (TempFlush), which has the dirty
+ *	  pages of temporary tables written, or listed, before workers read them.
  *
  * The node stands below a Gather and returns its child's rows.  It flushes in
  * the callbacks that the executor calls in the leader before it launches

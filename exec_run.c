@@ -8,7 +8,10 @@
  * read-only phase (readonly_phase.c) for the nodes' tables.  That is the plan
  * of a whole statement, or of the SELECT of an INSERT (run_ahead.c).
  *
- * The invariants: a plan whose flush is charged no more than when it was
+ * The query of CREATE TABLE AS may have to do without workers whatever its flush
+ * costs, or have its rows kept until they have exited.
+ *
+ * The invariants: any other plan whose flush is charged no more than when it was
  * planned runs as planned, and a cached plan is never changed.  Workers for a
  * plan with a flush node are launched only in a read-only phase that covers
  * the node's tables, and the phase ends when the run of the plan does, by
@@ -131,10 +134,10 @@ credit(List *flush_nodes, PlanState *root)
  * that of a function called by an SQL statement.
  */
 void
-tp_run_parallel(PlanState *root, EState *estate, const char *refusal,
-				ParallelRun run, void *arg)
+tp_run_parallel(PlanState *root, const char *refusal, ParallelRun run,
+				void *arg)
 {
-	MemoryContext context = AllocSetContextCreate(estate->es_query_cxt,
+	MemoryContext context = AllocSetContextCreate(root->state->es_query_cxt,
 												  "temporary tables read by workers",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
@@ -384,6 +387,5 @@ tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 		refusal = refusal_to_insert(stmt, &plan);
 		call.keep = keeps_rows(&plan);
 	}
-	tp_run_parallel(queryDesc->planstate, queryDesc->estate, refusal,
-					run_statement, &call);
+	tp_run_parallel(queryDesc->planstate, refusal, run_statement, &call);
 }

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * exec_worker_refuse.c
- *	  Keep a parallel worker from reading other temporary relations than its plan's.
+ *	  Keep a parallel worker from reading other temporary relations than its
+ *	  plan's, and from being sent values in them.
  *
  * Once a worker has local buffers, core does not keep it from reading
  * temporary relations that were not flushed for it.  The scans of the
@@ -128,21 +129,11 @@ has_temp_children(RangeTblEntry *rte)
 }
 
 static bool
-refuse_query_walker(Node *node, void *context)
+includes_temp_table(Node *node)
 {
-	if (node == NULL)
-		return false;
-	if (IsA(node, RangeTblEntry))
-	{
-		if (is_temp_storage((RangeTblEntry *) node) ||
-			has_temp_children((RangeTblEntry *) node))
-			tp_worker_refuse();
-		return false;
-	}
-	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, refuse_query_walker, context,
-								 QTW_EXAMINE_RTES_BEFORE);
-	return expression_tree_walker(node, refuse_query_walker, context);
+	return IsA(node, RangeTblEntry) &&
+		(is_temp_storage((RangeTblEntry *) node) ||
+		 has_temp_children((RangeTblEntry *) node));
 }
 
 /*
@@ -153,8 +144,8 @@ void
 tp_worker_refuse_query(Query *query)
 {
 	Assert(IsParallelWorker());
-	if (NLocBuffer > 0)
-		(void) refuse_query_walker((Node *) query, NULL);
+	if (NLocBuffer > 0 && tp_contains((Node *) query, includes_temp_table))
+		tp_worker_refuse();
 }
 
 /*

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * flush_cost.c
- *	  What writing the dirty local buffers costs, and the accounts that pay for it.
+ *	  What it costs to let workers see dirty local buffers, and the accounts that
+ *	  pay for it.
  *
  *		flush_cost = write_temp_page_cost * dirtied
  *				   + buffer_scan_cost * allocated
@@ -16,6 +17,10 @@
  * The second term, the search of the pool, is paid each time that workers are
  * launched, whether anything is written or not.  The first, the price, is paid
  * once, and later statements gain from it, so accounts pay for that alone.
+ *
+ * Pages whose memory is shared may be listed instead of written
+ * (localbuf_share.c).  That costs SHARE_PAGE_COST for each and at each launch: the
+ * rent.  It is chosen where it is less than what is charged for the writes.
  *
  * The formula is that of "Inventing A Cost Model for PostgreSQL Local Buffers
  * Flush", January 2026.
@@ -149,7 +154,7 @@ tp_account_close(const RelFileLocator *locator)
 }
 
 /*
- * Close all accounts.  Called when the pool has been flushed or evicted.
+ * Close all accounts.  Called when the pool has been flushed.
  */
 void
 tp_account_close_all(void)

@@ -165,7 +165,7 @@ make_record(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
  */
 
 /*
- * pg_allocated_local_buffers() returns integer The number of local buffers
+ * pg_allocated_local_buffers() returns integer: the number of local buffers
  * that have storage.
  */
 Datum
@@ -176,7 +176,7 @@ pg_allocated_local_buffers(PG_FUNCTION_ARGS)
 }
 
 /*
- * pg_flush_local_buffers() returns bigint Write all dirty local buffers;
+ * pg_flush_local_buffers() returns bigint: write all dirty local buffers;
  * return the number of pages written.  This and the functions below raise an
  * error while workers may be reading the files.
  */
@@ -304,7 +304,7 @@ may_see_pages_of(const TempRelation *relation)
 }
 
 /*
- * temp_parallel_pages() returns setof record One row per buffer of the pool.
+ * temp_parallel_pages() returns setof record: one row per buffer of the pool.
  * For a buffer that holds no page, only its number; for a page that the caller
  * may not see, nothing that identifies the page.  Pages of a file that the
  * running transaction has dropped have no relation.  No row before the
@@ -394,7 +394,7 @@ temp_parallel_flush_cost(PG_FUNCTION_ARGS)
 }
 
 /*
- * temp_parallel_stats() returns record The counters of the calling session,
+ * temp_parallel_stats() returns record: the counters of the calling session,
  * and the processors that it may use.
  */
 Datum

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * localbuf_relations.c
- *	  Relations whose pages are in the pool, and families of them.
+ *	  The session's temporary relations, by their files and in families.
  *
  * A buffer's tag names a file, not a relation.  Core's map from the one to the
  * other (RelidByRelfilenumber()) omits temporary relations, because their

@@ -45,8 +45,8 @@ typedef struct GatherSaving
 {
 	PlannerInfo *root;			/* query level */
 	GatherOver	over;
-	Cost		serial;			/* of the best path that gathers no more than a
-								 * part */
+	Cost		serial;			/* of the best path that gathers no more than
+								 * a part */
 	Cost		alone;			/* of the best path without any Gather */
 	FlushSaving saving;
 } GatherSaving;

@@ -53,8 +53,11 @@ tp_contains(Node *node, bool (*test) (Node *))
 		return false;
 	if (test(node))
 		return true;
+	if (IsA(node, RangeTblEntry))
+		return false;
 	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, tp_contains, test, 0);
+		return query_tree_walker((Query *) node, tp_contains, test,
+								 QTW_EXAMINE_RTES_BEFORE);
 	return expression_tree_walker(node, tp_contains, test);
 }
 
@@ -368,21 +371,12 @@ tp_names_temp_table(List *rtable)
 }
 
 static bool
-reads_temp_table(Node *node, void *context)
+names_temp_table(Node *node)
 {
-	if (node == NULL)
-		return false;
-	if (IsA(node, RangeTblEntry))
-	{
-		RangeTblEntry *rte = (RangeTblEntry *) node;
+	RangeTblEntry *rte = (RangeTblEntry *) node;
 
-		return rte->rtekind == RTE_RELATION &&
-			get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP;
-	}
-	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, reads_temp_table,
-								 context, QTW_EXAMINE_RTES_BEFORE);
-	return expression_tree_walker(node, reads_temp_table, context);
+	return IsA(node, RangeTblEntry) && rte->rtekind == RTE_RELATION &&
+		get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP;
 }
 
 /*
@@ -392,5 +386,5 @@ reads_temp_table(Node *node, void *context)
 bool
 tp_reads_temp_table(Query *query)
 {
-	return reads_temp_table((Node *) query, NULL);
+	return tp_contains((Node *) query, names_temp_table);
 }

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * plan_gather_cost.c
- *	  The charge: the cost of the flush, added to the cost of a Gather.
+ *	  The charge for a flush, added to the cost of a Gather, and what workers would
+ *	  save.
  *
  * The tables to flush for a Gather over a RelOptInfo do not depend on the path
  * below it, because every partial path reads all of them.  So the Gather is

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * plan_processors.c
- *	  Fewer processors than processes.
+ *	  How many processes may run a plan where there are fewer processors.
  *
  * The processes of a Gather divide its partial plan among them, but each of
  * them runs the inner side of a join completely, unless that is a parallel

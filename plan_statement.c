@@ -130,8 +130,9 @@ tp_plan_statement(const PlannerCall *call)
 }
 
 /*
- * Explain stmt, a plan without flush nodes.  Shown without VERBOSE, too: a user who
- * wonders why a query is not parallel does not know which option to use.
+ * Say why stmt has no workers, or fewer Gathers than it could have.  Shown
+ * without VERBOSE, too: a user who wonders why a query is not parallel does
+ * not know which option to use.
  *
  * If the SELECT of stmt, an INSERT into a temporary table, cannot be parallel,
  * add the reason to the output of EXPLAIN.

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * readonly_phase.c
- *	  Duration of the read-only phase.
+ *	  The read-only phase: its duration, and the routine of indexes in it.
  *
  * While workers read temporary tables, reads of these tables must leave their
  * pages clean.  In the leader, a read-only phase is one run of the executor:

@@ -286,7 +286,7 @@ return_row(PlanState *ps)
 
 		state->rows = tuplestore_begin_heap(false, false, work_mem);
 		MemoryContextSwitchTo(old);
-		tp_run_parallel(outerPlanState(ps), ps->state, NULL, run_child, state);
+		tp_run_parallel(outerPlanState(ps), NULL, run_child, state);
 	}
 	(void) tuplestore_gettupleslot(state->rows, true, false, state->slot);
 	return state->slot;

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * temp_parallel.c
- *	  Module entry points: GUCs and hooks.
+ *	  Module entry points: hooks.
  *
  * doc/architecture.md shows how a statement passes the hooks, and what each of them
  * calls.

@@ -513,11 +513,6 @@ create_subqueryscan_path_compat(PlannerInfo *root, RelOptInfo *rel,
 #endif
 }
 
-/* 19 has no other unique path. */
-#if PG_VERSION_NUM >= 190000
-#define T_UpperUniquePath	T_UniquePath
-#endif
-
 /*
  * The first hook that the planner calls for each statement: 19 has one that
  * sets up the planner, in place of get_relation_info_hook.
