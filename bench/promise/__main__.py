@@ -150,6 +150,21 @@ def several_gathers(runner):
         runner.query(queries([0, 1, 2])[0])
 
 
+def paid_in_part(runner):
+    """A cached plan with workers is left to the leader, where the account of one of its
+    tables pays for that. What is lost is all that workers save, not only what they save
+    beyond a plan that gathers that table alone."""
+    runner.begin(Settings(page_cost=7.4, prepared=True))
+    big, small = Table(0, 32, fillfactor=45), Table(1, 32, fillfactor=45)
+    runner.change(big.create(100))
+    runner.change(small.create(25))
+    for changed, queried in ((None, 3), (big, 3), (small, 12)):
+        if changed:
+            runner.change(changed.update(100 if changed is big else 25))
+        for _ in range(queried):
+            runner.query(queries([0, 1])[3])
+
+
 def limited(rows):
     return Query(frozenset([0]), f"SELECT id FROM t0 WHERE id > 0 LIMIT {rows}")
 
@@ -204,7 +219,8 @@ def main():
 
     for sequence in (reloaded_when_flushed, queried_often, one_clean_one_dirty, unlike_tables,
                      unlike_tables_joined, many_cached_plans,
-                     cached_plan_and_flush, several_gathers, half_is_read, little_is_read):
+                     cached_plan_and_flush, several_gathers, paid_in_part, half_is_read,
+                     little_is_read):
         name = sequence.__name__.replace("_", " ")
         print(f"{name}: ratio {run(name, lambda: sequence(runner)):.3f}")
 
