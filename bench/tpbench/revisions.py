@@ -11,10 +11,9 @@ import psycopg
 
 from .common import measure, tpch
 from .common.machine import load_average, load_line, machine
+from .common.measure import rule, spread
 from .common.progress import Progress, TimeLeft
-from .common.report import rule, spread
-from .common.session import OFF, ON, UNLOGGED, connect, use, value
-from .common.settings import line
+from .common.session import OFF, ON, UNLOGGED, connect, line, use, value
 from .filled.sequence import FILL, ONE_TABLE, TABLE
 
 SETTINGS = {"temp_buffers": os.environ.get("TEMP_BUFFERS", "512MB")}
