@@ -12,6 +12,7 @@ MODULE_big = temp_parallel
 OBJS = \
 	exec_flush.o \
 	exec_run.o \
+	exec_run_ahead.o \
 	exec_worker.o \
 	exec_worker_refuse.o \
 	flush_cost.o \
@@ -28,12 +29,12 @@ OBJS = \
 	plan_lookup.o \
 	plan_paths.o \
 	plan_processors.o \
+	plan_run_ahead.o \
 	plan_saving.o \
 	plan_statement.o \
 	plan_walk.o \
 	readonly_heap.o \
 	readonly_phase.o \
-	run_ahead.o \
 	session.o \
 	temp_parallel.o
 

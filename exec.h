@@ -21,8 +21,6 @@ typedef void (*ParallelRun) (bool parallel, void *arg);
 
 extern void tp_run_parallel(PlanState *root, const char *refusal,
 							ParallelRun run, void *arg);
-extern double tp_bytes_of_rows(const Plan *plan);
-extern bool tp_rows_exceed_file_limit(const Plan *plan);
 extern void tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
 
 /* exec_flush.c */
@@ -48,23 +46,7 @@ extern void tp_explain_numbers(const char *label, const ExplainNumber *numbers,
 							   int n, ExplainState *es);
 extern void tp_explain_names(const char *label, List *relids, ExplainState *es);
 
-/* run_ahead.c */
-typedef enum InsertRefusal
-{
-	INSERT_MAY_BE_PARALLEL,
-	INSERT_OTHER_TARGET,
-	INSERT_MODIFIES_MORE,
-	INSERT_UNSAFE_QUERY,
-	INSERT_VOLATILE_QUERY,
-	INSERT_SHARES_CTE,
-	INSERT_KEEPS_TOO_MUCH
-} InsertRefusal;
-
-extern bool tp_is_insert_select(Query *query);
-extern InsertRefusal tp_insert_refusal(Query *query, char *hazard);
-extern void tp_note_serial_insert(PlannedStmt *stmt, InsertRefusal refusal);
-extern const char *tp_serial_insert_reason(PlannedStmt *stmt);
-extern void tp_place_run_ahead_node(PlannedStmt *stmt);
+/* exec_run_ahead.c */
 extern void tp_register_run_ahead_node(void);
 
 /* exec_worker.c */

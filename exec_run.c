@@ -6,7 +6,7 @@
  * If the plan has flush nodes and is about to be run in parallel mode, the
  * second look decides whether to use workers.  If it does, the plan runs in a
  * read-only phase (readonly_phase.c) for the nodes' tables.  That is the plan
- * of a whole statement, or of the SELECT of an INSERT (run_ahead.c).
+ * of a whole statement, or of a part of it (exec_run_ahead.c).
  *
  * The query of CREATE TABLE AS may have to do without workers whatever its flush
  * costs, or have its rows kept until they have exited.
@@ -21,7 +21,6 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "access/xact.h"
 #include "executor/tstoreReceiver.h"
 #include "miscadmin.h"
@@ -240,31 +239,6 @@ inserts_rows(QueryDesc *queryDesc, FlushPlan *plan)
 }
 
 /*
- * Bytes of the rows of plan in a tuplestore, as relation_byte_size() of costsize.c
- * estimates it.
- */
-double
-tp_bytes_of_rows(const Plan *plan)
-{
-	return plan->plan_rows *
-		(MAXALIGN(plan->plan_width) + MAXALIGN(SizeofHeapTupleHeader));
-}
-
-/*
- * May a tuplestore with the rows of plan exceed temp_file_limit, so that the
- * statement fails?  Half the limit is left to the plan itself, which may need
- * temporary files at the same time, and for an estimate that is too low.
- */
-bool
-tp_rows_exceed_file_limit(const Plan *plan)
-{
-	double		bytes = tp_bytes_of_rows(plan);
-
-	return temp_file_limit >= 0 && bytes > work_mem * 1024.0 &&
-		bytes > temp_file_limit * 1024.0 / 2;
-}
-
-/*
  * CREATE TABLE AS: core runs the executor in parallel mode and inserts each
  * row as it comes.  From 17 on, the end of a function's exception block is an
  * error then, which that block itself may catch, so that the function returns
@@ -315,7 +289,7 @@ pass_on_rows(QueryDesc *queryDesc, Tuplestorestate *rows)
 
 /*
  * Run the executor in parallel mode, and pass its rows to their receiver when that
- * has ended, as in an INSERT (run_ahead.c).
+ * has ended, as in an INSERT (exec_run_ahead.c).
  */
 static void
 run_and_insert(ExecutorCall *call)

@@ -63,8 +63,7 @@ typedef struct Planning			/* a call of the planner */
 {
 	struct Planning *outer;
 	bool		temp_tables;	/* may workers read temporary tables? */
-	char		insert_hazard;	/* of an INSERT whose SELECT workers may run,
-								 * see tp_insert_refusal(); otherwise 0 */
+	bool		modifies;		/* a table, by rows that workers may find */
 
 	List	   *savings;		/* of GatherSaving, see plan_gather_cost.c */
 
@@ -76,8 +75,8 @@ typedef struct Planning			/* a call of the planner */
 } Planning;
 
 extern Planning *tp_planning_temp_tables(void);
-extern bool tp_planning_insert(void);
-extern void tp_allow_parallel_insert(PlannerGlobal *glob, Query *parse);
+extern bool tp_planning_modification(void);
+extern void tp_allow_parallel(PlannerGlobal *glob, Query *parse);
 extern Cost tp_setup_cost_without_charge(void);
 extern void tp_charge_gathers(Cost charge);
 extern PlannedStmt *tp_call_planner(const PlannerCall *call, Planning *planning);
@@ -100,7 +99,7 @@ extern int	tp_process_limit(Plan *plan, int workers);
 
 /* plan_walk.c */
 #define FLUSH_NODE_NAME		"TempFlush"
-#define RUN_AHEAD_NODE_NAME	"ParallelSelect"
+#define RUN_AHEAD_NODE_NAME	"RunAhead"
 
 typedef struct PlanFacts
 {
@@ -177,6 +176,27 @@ extern FlushPlan tp_flush_plan(CustomScan *cscan);
 extern CustomScan *tp_find_flush_node(Plan *top);
 extern List *tp_place_flush_nodes(PlannedStmt *stmt,
 								  const Planning *planning);
+
+/* plan_run_ahead.c */
+typedef enum RunAheadRefusal
+{
+	RUN_AHEAD_ALLOWED,
+	RUN_AHEAD_NOT_OURS,			/* of no interest */
+	RUN_AHEAD_PERMANENT_TARGET,
+	RUN_AHEAD_MODIFYING_WITH,
+	RUN_AHEAD_UNSAFE,
+	RUN_AHEAD_VOLATILE,
+	RUN_AHEAD_SHARED_WITH,
+	RUN_AHEAD_CURRENT_OF,
+	RUN_AHEAD_TOO_LARGE
+} RunAheadRefusal;
+
+extern bool tp_modifies_from_query(Query *query);
+extern RunAheadRefusal tp_run_ahead_refusal(Query *query);
+extern void tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal);
+extern const char *tp_refusal_reason(PlannedStmt *stmt);
+extern bool tp_rows_exceed_file_limit(const Plan *plan);
+extern void tp_place_run_ahead_node(PlannedStmt *stmt);
 
 /* plan_statement.c */
 extern PlannedStmt *tp_plan_statement(const PlannerCall *call);

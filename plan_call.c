@@ -37,15 +37,15 @@ tp_planning_temp_tables(void)
 	return innermost != NULL && innermost->temp_tables ? innermost : NULL;
 }
 
-/* Is an INSERT being planned whose SELECT workers may run? */
+/* Is a statement being planned that changes a table, by rows that workers may find? */
 bool
-tp_planning_insert(void)
+tp_planning_modification(void)
 {
-	return innermost != NULL && innermost->insert_hazard != 0;
+	return innermost != NULL && innermost->modifies;
 }
 
 /*
- * If glob belongs to such an INSERT, of which parse is the Query that the planner
+ * If glob belongs to such a statement, of which parse is the Query that the planner
  * works on, have it consider parallel paths from now on, as standard_planner() of
  * planner.c does for SELECT.  To be called before the planner looks at the first
  * relation: from 19 on, standard_planner() calls planner_setup_hook when it has
@@ -55,16 +55,17 @@ tp_planning_insert(void)
  * again by plan_paths.c.
  */
 void
-tp_allow_parallel_insert(PlannerGlobal *glob, Query *parse)
+tp_allow_parallel(PlannerGlobal *glob, Query *parse)
 {
-	if (!tp_planning_insert() || glob->parallelModeOK ||
-		parse->commandType != CMD_INSERT)
+	if (!tp_planning_modification() || glob->parallelModeOK ||
+		parse->commandType == CMD_SELECT)
 		return;
 
-	/* what standard_planner() sets for an INSERT, up to now */
+	/* what standard_planner() sets for such a statement, up to now */
 	Assert(glob->maxParallelHazard == PROPARALLEL_UNSAFE);
 	Assert(!glob->parallelModeNeeded);
-	glob->maxParallelHazard = innermost->insert_hazard;
+	/* have is_parallel_safe() look at each expression */
+	glob->maxParallelHazard = PROPARALLEL_RESTRICTED;
 	glob->parallelModeOK = true;
 }
 
@@ -163,7 +164,7 @@ tp_call_planner(const PlannerCall *call, Planning *planning)
 	int			guc_level;
 
 	if (innermost == NULL && !planning->temp_tables &&
-		planning->insert_hazard == 0)
+		!planning->modifies)
 		return call_planner(call);
 
 	guc_level = NewGUCNestLevel();

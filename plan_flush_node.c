@@ -15,8 +15,8 @@
  * node.
  *
  * The invariant: a Gather that may launch workers has a flush node if a
- * temporary table is read below it, and also if it sends values, in an INSERT or
- * in a statement that reads a temporary table elsewhere.  A statement over
+ * temporary table is read below it, and also if it sends values, in a statement
+ * that is run ahead or that reads a temporary table elsewhere.  A statement over
  * temporary tables launches no workers if its plan has unknown nodes.
  *
  *-------------------------------------------------------------------------
@@ -254,7 +254,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 		stmt->parallelModeNeeded = false;
 		return NIL;
 	}
-	if (all.temp_tables == NIL && stmt->commandType != CMD_INSERT)
+	if (all.temp_tables == NIL && stmt->commandType == CMD_SELECT)
 		return NIL;
 	foreach(lc, tp_statement_gathers(stmt))
 	{

@@ -388,8 +388,8 @@ barred_by_temp_table(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 
 /*
  * Give rel the paths that it would have if its temporary tables were
- * permanent, and an INSERT of its rows a SELECT: the planner may have looked at
- * rel before plan_call.c told it that the SELECT may be parallel.  For
+ * permanent, and the statement a SELECT: the planner may have looked at rel before
+ * plan_call.c told it that the statement may be parallel.  For
  * set_rel_pathlist_hook, whose arguments these are, and a rel that is not a
  * child: its paths have been made, and none has been gathered.
  */
@@ -401,7 +401,7 @@ tp_add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
 		rel->consider_parallel ||
 		IS_DUMMY_REL(rel) ||
 		!partial_paths_possible(root) ||
-		!(barred_by_temp_table(root, rel, rte) || tp_planning_insert()) ||
+		!(barred_by_temp_table(root, rel, rte) || tp_planning_modification()) ||
 		!may_be_parallel(root, rel, rte))
 		return;
 

@@ -7,8 +7,7 @@
  * Most statements are planned once.  A second plan, without workers over temporary
  * tables, is made and compared with the first one if that has costs which the
  * planner does not know: lookups in more pages than a worker has local buffers
- * (plan_lookup.c), or the rows of a SELECT that are kept until they are inserted
- * (run_ahead.c).
+ * (plan_lookup.c), or the rows that are kept (plan_run_ahead.c).
  *
  * The invariant: a plan with a Gather that reads temporary tables has been given its
  * flush nodes when it leaves this file.
@@ -17,6 +16,7 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "storage/bufmgr.h"
@@ -34,17 +34,17 @@ plan_without_temp_tables(const PlannerCall *call)
 }
 
 /*
- * Plan a statement whose workers may read temporary tables, an INSERT if
- * insert_hazard is not 0.  The planner modifies its Query, so a second planning gets a
+ * Plan a statement whose workers may read temporary tables, and which is run ahead if
+ * it modifies a table.  The planner modifies its Query, so a second planning gets a
  * copy.  That can be needed only if tables have more pages than there are local
  * buffers, and then all of these have been used.
  */
 static PlannedStmt *
-plan_with_workers(const PlannerCall *call, char insert_hazard)
+plan_with_workers(const PlannerCall *call, bool modifies)
 {
 	Query	   *parse = call->args.parse;
 	PlannerCall again = *call;
-	Planning	planning = {.temp_tables = true,.insert_hazard = insert_hazard};
+	Planning	planning = {.temp_tables = true,.modifies = modifies};
 	List	   *flushed = NIL;
 	PlannedStmt *stmt;
 
@@ -59,7 +59,7 @@ plan_with_workers(const PlannerCall *call, char insert_hazard)
 
 		if (copies > 0)
 		{
-			Planning	serial = {.insert_hazard = insert_hazard};
+			Planning	serial = {.modifies = modifies};
 			PlannedStmt *other = tp_call_planner(&again, &serial);
 
 			/* the leader copies pages, too */
@@ -73,35 +73,34 @@ plan_with_workers(const PlannerCall *call, char insert_hazard)
 }
 
 /*
- * Plan INSERT INTO ... SELECT, with workers unless run_ahead.c refuses them,
- * or it is not better with the cost of keeping the rows, which depends on their
+ * Plan a statement that changes a table, run ahead unless plan_run_ahead.c refuses, or
+ * it is not better with the cost of keeping the rows, which depends on their
  * number and is not known before they have been planned.
  */
 static PlannedStmt *
-plan_insert_select(const PlannerCall *call)
+plan_modification(const PlannerCall *call)
 {
 	PlannerCall again = *call;
-	char		hazard;
-	InsertRefusal refusal = tp_insert_refusal(call->args.parse, &hazard);
+	RunAheadRefusal refusal = tp_run_ahead_refusal(call->args.parse);
 	PlannedStmt *parallel = NULL;
 	PlannedStmt *stmt;
 
-	if (refusal == INSERT_MAY_BE_PARALLEL)
+	if (refusal == RUN_AHEAD_ALLOWED)
 	{
 		again.args.parse = copyObject(call->args.parse);
-		parallel = plan_with_workers(call, hazard);
+		parallel = plan_with_workers(call, true);
 		if (!parallel->parallelModeNeeded)
 			return parallel;
 		if (tp_rows_exceed_file_limit(outerPlan(parallel->planTree)))
-			refusal = INSERT_KEEPS_TOO_MUCH;
+			refusal = RUN_AHEAD_TOO_LARGE;
 		tp_place_run_ahead_node(parallel);
 	}
 	stmt = plan_without_temp_tables(&again);
-	if (refusal == INSERT_MAY_BE_PARALLEL)
+	if (refusal == RUN_AHEAD_ALLOWED)
 		return plan_costs_less(stmt->planTree, parallel->planTree) ?
 			stmt : parallel;
-	if (refusal != INSERT_OTHER_TARGET)
-		tp_note_serial_insert(stmt, refusal);
+	if (refusal != RUN_AHEAD_NOT_OURS)
+		tp_note_refusal(stmt, refusal);
 	return stmt;
 }
 
@@ -115,17 +114,19 @@ tp_plan_statement(const PlannerCall *call)
 	 * With "regress", which is for the server's tests, EXPLAIN hides the
 	 * Gather, as if there were no workers, but would show the flush node.
 	 */
+	Query	   *parse = call->args.parse;
 	bool		consider_temp = tp_enabled &&
 		tp_session_has_temp_tables() &&
 		debug_parallel_query != DEBUG_PARALLEL_REGRESS &&
-		(call->args.cursorOptions & CURSOR_OPT_PARALLEL_OK) != 0 &&
 		max_parallel_workers_per_gather > 0 &&
 		!IsParallelWorker();
 
-	if (consider_temp && tp_insert_select && tp_is_insert_select(call->args.parse))
-		return plan_insert_select(call);
-	if (consider_temp && call->args.parse->commandType == CMD_SELECT)
-		return plan_with_workers(call, 0);
+	/* the server's own queries for foreign keys change a few rows at a time */
+	if (consider_temp && tp_modifies_from_query(parse) && !InNoForceRLSOperation())
+		return plan_modification(call);
+	if (consider_temp && parse->commandType == CMD_SELECT &&
+		(call->args.cursorOptions & CURSOR_OPT_PARALLEL_OK) != 0)
+		return plan_with_workers(call, false);
 	return plan_without_temp_tables(call);
 }
 
@@ -134,8 +135,7 @@ tp_plan_statement(const PlannerCall *call)
  * without VERBOSE, too: a user who wonders why a query is not parallel does
  * not know which option to use.
  *
- * If the SELECT of stmt, an INSERT into a temporary table, cannot be parallel,
- * add the reason to the output of EXPLAIN.
+ * If stmt cannot be run ahead, add the reason to the output of EXPLAIN.
  *
  * If stmt reads temporary tables without workers only because of the flush, add
  * their names, unless it has dropped one of them; with COSTS also, in planner
@@ -148,11 +148,11 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 	FlushCost	flush;
 	List	   *relids = NIL;
 	Cost		saving = 0;
-	const char *reason = tp_serial_insert_reason(stmt);
+	const char *reason = tp_refusal_reason(stmt);
 	ListCell   *lc;
 
 	if (reason != NULL)
-		ExplainPropertyText("Insert Not Parallel", reason, es);
+		ExplainPropertyText("Not Run Ahead", reason, es);
 	if (!tp_has_savings(stmt))
 		return;
 	foreach(lc, tp_savings_of(stmt))

@@ -166,7 +166,7 @@ static const NodeKind kinds[] = {
 	{T_Limit, 0, EXPR(0, Limit, limitOffset), EXPR(1, Limit, limitCount)},
 };
 
-/* the flush node and that of run_ahead.c */
+/* the flush node and that of exec_run_ahead.c */
 static const NodeKind own_node = {T_CustomScan, READS_ALL};
 static const NodeKind unknown_node = {T_Invalid, USER_CODE};
 
@@ -588,9 +588,9 @@ tp_plan_facts(Plan *plan, PlannedStmt *stmt)
 }
 
 /*
- * The same for everything that runs while stmt may have workers: its plan, of an
- * INSERT that of the SELECT, and all subplans, as one that no known node runs may be
- * run by an unknown one.
+ * The same for everything that runs while stmt may have workers: its plan, without
+ * ModifyTable, and all subplans, as one that no known node runs may be run by an
+ * unknown one.
  */
 PlanFacts
 tp_statement_facts(PlannedStmt *stmt)
@@ -598,7 +598,7 @@ tp_statement_facts(PlannedStmt *stmt)
 	PlanWalk	walk = {.stmt = stmt};
 	Plan	   *top = stmt->planTree;
 
-	if (stmt->commandType == CMD_INSERT && IsA(top, ModifyTable))
+	if (IsA(top, ModifyTable))
 		top = top->lefttree;
 	walk_top(top, &walk);
 	for (int plan_id = 1; plan_id <= list_length(stmt->subplans); plan_id++)

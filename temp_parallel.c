@@ -81,7 +81,7 @@ temp_parallel_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
 static void
 temp_parallel_planner_setup(PLANNER_SETUP_HOOK_ARGS)
 {
-	tp_allow_parallel_insert(glob, parse);
+	tp_allow_parallel(glob, parse);
 	if (prev_planner_setup)
 		prev_planner_setup(PLANNER_SETUP_HOOK_PASS);
 }
@@ -92,13 +92,13 @@ temp_parallel_get_relation_info(PlannerInfo *root, Oid relid, bool inhparent,
 {
 	if (prev_get_relation_info)
 		prev_get_relation_info(root, relid, inhparent, rel);
-	if (tp_planning_insert())
+	if (tp_planning_modification())
 	{
 		PlannerInfo *top = root;
 
 		while (top->parent_root != NULL)
 			top = top->parent_root;
-		tp_allow_parallel_insert(root->glob, top->parse);
+		tp_allow_parallel(root->glob, top->parse);
 	}
 }
 #endif

@@ -15,11 +15,19 @@
 #include "temp_parallel_compat.h"
 
 /* session.c: settings */
+typedef enum RunAhead			/* each includes those before it */
+{
+	RUN_AHEAD_OFF,
+	RUN_AHEAD_INSERT,			/* INSERT ... SELECT */
+	RUN_AHEAD_MODIFY,			/* UPDATE, DELETE, MERGE */
+	RUN_AHEAD_ALL				/* queries whose rows are fetched in portions */
+} RunAhead;
+
 extern bool tp_enabled;
 extern double tp_write_temp_page_cost;
 extern double tp_buffer_scan_cost;
 extern int	tp_processors;
-extern bool tp_insert_select;
+extern int	tp_run_ahead;
 extern bool tp_share_local_buffers;
 
 extern void tp_define_settings(void);

@@ -55,9 +55,9 @@ CREATE TEMP VIEW v AS SELECT id, k, s FROM t WHERE k < 5 WITH CHECK OPTION;
 DROP VIEW v;
 
 -- the settings
-SET temp_parallel.insert_select = off;
+SET temp_parallel.run_ahead = off;
 EXPLAIN (COSTS OFF) INSERT INTO t SELECT id, k, s FROM insert_p WHERE k = 3;
-RESET temp_parallel.insert_select;
+RESET temp_parallel.run_ahead;
 SET temp_parallel.enabled = off;
 EXPLAIN (COSTS OFF) INSERT INTO t SELECT id, k, s FROM insert_p WHERE k = 3;
 RESET temp_parallel.enabled;

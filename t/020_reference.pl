@@ -4,7 +4,7 @@
 #
 # Settings, functions, views and columns are compared with the server's catalog;
 # lines of EXPLAIN and errors, for which there is no catalog, with the C files and the script, and
-# the reasons in doc/insert_select.md with those of run_ahead.c.
+# the reasons in doc/run_ahead.md with those of plan_run_ahead.c.
 
 use strict;
 use warnings;
@@ -184,9 +184,9 @@ is(scalar(() = $source =~ /\belog\(/g), scalar(() = $source =~ /\belog\(ERROR, "
 # ----------
 # INSERT ... SELECT
 # ----------
-same('reasons of "Insert Not Parallel"',
-	[ map { $_->[0] =~ /`([^`]+)`/g } rows(slurp_file("$top/doc/insert_select.md"), 'reason') ],
-	[ slurp_file("$top/run_ahead.c") =~ /^\t\[INSERT_\w+\] = "(.+)"/mg ]);
+same('reasons of "Not Run Ahead"',
+	[ map { $_->[0] =~ /`([^`]+)`/g } rows(slurp_file("$top/doc/run_ahead.md"), 'reason') ],
+	[ slurp_file("$top/plan_run_ahead.c") =~ /^\t\[RUN_AHEAD_\w+\] = "(.+)"/mg ]);
 
 $node->stop;
 done_testing();

@@ -14,8 +14,8 @@ from .common.measure import Run, rule, spread
 from .common.progress import Progress, TimeLeft
 from .common.session import DEFAULTS, Arm, connect, line, value
 
-OFF = Arm("off", "TEMP", {"temp_parallel.insert_select": "off"})
-ON = Arm("on", "TEMP", {"temp_parallel.insert_select": "on"})
+OFF = Arm("off", "TEMP", {"temp_parallel.run_ahead": "off"})
+ON = Arm("on", "TEMP", {"temp_parallel.run_ahead": "on"})
 ARMS = (OFF, ON)
 
 # {rows} and {half} are tables; each statement is run over permanent and temporary ones.

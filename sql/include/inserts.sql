@@ -15,7 +15,7 @@
 CREATE FUNCTION pg_temp.inserts(statement text, target text)
 RETURNS TABLE (workers text, n bigint, answers text)
 LANGUAGE plpgsql
-SET temp_parallel.insert_select = on SET parallel_leader_participation = on
+SET temp_parallel.run_ahead = on SET parallel_leader_participation = on
 AS $$
 DECLARE
 	mode text;
@@ -25,7 +25,7 @@ DECLARE
 BEGIN
 	workers := 'none';
 	FOREACH mode IN ARRAY ARRAY['workers', 'all', 'core'] LOOP
-		PERFORM set_config('temp_parallel.insert_select',
+		PERFORM set_config('temp_parallel.run_ahead',
 						   CASE WHEN mode = 'core' THEN 'off' ELSE 'on' END, true),
 				set_config('parallel_leader_participation',
 						   CASE WHEN mode = 'workers' THEN 'off' ELSE 'on' END, true);
@@ -36,8 +36,8 @@ BEGIN
 				LOOP
 					IF line ~ 'Workers Launched: [1-9]' THEN
 						workers := 'launched';
-					ELSIF line ~ 'Insert Not Parallel' THEN
-						workers := substring(line FROM 'Insert Not Parallel: (.*)');
+					ELSIF line ~ 'Not Run Ahead' THEN
+						workers := substring(line FROM 'Not Run Ahead: (.*)');
 					END IF;
 				END LOOP;
 			ELSE
