@@ -111,7 +111,9 @@ typedef struct PlanFacts
 								 * may be pinned at once */
 	int			last_node_id;	/* the highest plan_node_id */
 	bool		user_code;		/* may run code that is not core's */
-	bool		is_volatile;	/* calls a volatile function */
+	bool		is_volatile;	/* calls a volatile function that may look at its
+								 * statement */
+	bool		calls_volatile; /* calls any volatile function */
 	bool		checks_domain;	/* makes values in which there is a domain
 								 * with constraints */
 	bool		has_params;		/* uses external parameters */
@@ -130,6 +132,7 @@ typedef struct Lookup			/* a scan that is executed more than once */
 extern bool tp_is_flush_node(Plan *plan);
 extern List *tp_plan_children(Plan *plan);
 extern Plan **tp_tuple_bound_child(Plan *plan);
+extern List *tp_plan_expressions(Plan *plan);
 extern PlanFacts tp_plan_facts(Plan *plan, PlannedStmt *stmt);
 extern PlanFacts tp_statement_facts(PlannedStmt *stmt);
 extern List *tp_statement_gathers(PlannedStmt *stmt);
@@ -143,6 +146,7 @@ extern bool tp_names_temp_table(List *rtable);
 extern bool tp_reads_temp_table(Query *query);
 
 extern bool tp_expression_is_volatile(Node *node);
+extern bool tp_calls_volatile(Node *node);
 
 /* plan_lookup.c */
 extern double tp_pages_of_lookups(List *lookups, bool with_subplans);
@@ -165,7 +169,9 @@ typedef struct FlushPlan
 								 * whole statement */
 	bool		any_user_code;	/* may any process run such functions while
 								 * there are workers? */
-	bool		any_volatile;	/* or a volatile function? */
+	bool		any_volatile;	/* or a volatile function that may look at its
+								 * statement? */
+	bool		calls_volatile; /* or any volatile function? */
 	int			processes;		/* that may run the plan below; 0: no limit */
 } FlushPlan;
 
@@ -196,7 +202,16 @@ extern RunAheadRefusal tp_run_ahead_refusal(Query *query);
 extern void tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal);
 extern const char *tp_refusal_reason(PlannedStmt *stmt);
 extern bool tp_rows_exceed_file_limit(const Plan *plan);
+extern CustomScan *tp_run_ahead_node(Plan *child, int plan_node_id);
 extern void tp_place_run_ahead_node(PlannedStmt *stmt);
+
+/* plan_portions.c */
+extern bool tp_is_fetched_late(Query *query);
+extern RunAheadRefusal tp_portions_refusal(Query *query, PlannedStmt *serial);
+extern RunAheadRefusal tp_place_for_portions(PlannedStmt *stmt,
+											 PlannedStmt *serial);
+extern CustomScan *tp_node_for_execution(PlannedStmt *stmt, const FlushPlan *first,
+										 Cost saving, Plan **place);
 
 /* plan_statement.c */
 extern PlannedStmt *tp_plan_statement(const PlannerCall *call);

@@ -190,6 +190,20 @@ is_volatile_function(Oid function, void *context)
 	return true;
 }
 
+static bool
+is_any_volatile_function(Oid function, void *context)
+{
+	return func_volatile(function) == PROVOLATILE_VOLATILE;
+}
+
+/* Does evaluating node itself, one node of an expression, call a volatile function? */
+bool
+tp_calls_volatile(Node *node)
+{
+	return tp_expression_is_volatile(node) ||
+		check_functions_in_node(node, is_any_volatile_function, NULL);
+}
+
 /* Is one of the functions that user's aggregate calls? */
 static bool
 aggregate_is_volatile(Oid aggregate)

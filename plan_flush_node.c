@@ -281,6 +281,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 		info.leader_pins = all.pins;
 		info.any_user_code = all.user_code;
 		info.any_volatile = all.is_volatile;
+		info.calls_volatile = all.calls_volatile;
 		info.processes = tp_process_limit(gather->lefttree,
 										  planned_workers(gather));
 		insert_flush_node(gather, &info, ++last_id);

@@ -211,6 +211,17 @@ cost_of_keeping_rows(const Plan *plan)
  * ----------
  */
 
+/* Make the node above child, with its costs, numbered plan_node_id. */
+CustomScan *
+tp_run_ahead_node(Plan *child, int plan_node_id)
+{
+	CustomScan *node = tp_custom_scan_above(child, RUN_AHEAD_NODE_NAME, plan_node_id);
+
+	node->scan.plan.startup_cost = child->total_cost;
+	node->scan.plan.total_cost = child->total_cost + cost_of_keeping_rows(child);
+	return node;
+}
+
 /*
  * If stmt, the plan of a statement that changes a table, needs parallel mode, give it
  * the node, numbered after all others.  Changes the plan in place.
@@ -220,16 +231,12 @@ tp_place_run_ahead_node(PlannedStmt *stmt)
 {
 	Plan	   *modify = &castNode(ModifyTable, stmt->planTree)->plan;
 	Plan	   *child = outerPlan(modify);
-	Cost		keeping = cost_of_keeping_rows(child);
 	Plan	   *plan;
 
-	plan = &tp_custom_scan_above(child, RUN_AHEAD_NODE_NAME,
-								 tp_statement_facts(stmt).last_node_id + 1)->scan.plan;
-	plan->startup_cost = child->total_cost;
-	plan->total_cost = child->total_cost + keeping;
+	plan = &tp_run_ahead_node(child, tp_statement_facts(stmt).last_node_id + 1)->scan.plan;
 	/* the statement costs as much more as what it reads */
 	modify->startup_cost += plan->startup_cost - child->startup_cost;
-	modify->total_cost += keeping;
+	modify->total_cost += plan->total_cost - child->total_cost;
 	outerPlan(modify) = plan;
 	stmt->parallelModeNeeded = false;
 }

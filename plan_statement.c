@@ -105,6 +105,34 @@ plan_modification(const PlannerCall *call)
 }
 
 /*
+ * Plan a query whose rows are fetched in portions.  A part of it is run ahead if
+ * that finds the first row sooner than the plan without workers.
+ */
+static PlannedStmt *
+plan_portions(const PlannerCall *call)
+{
+	PlannerCall again = *call;
+	PlannedStmt *stmt;
+	RunAheadRefusal refusal;
+
+	again.args.parse = copyObject(call->args.parse);
+	again.args.cursorOptions |= CURSOR_OPT_PARALLEL_OK;
+	stmt = plan_without_temp_tables(call);
+	refusal = tp_portions_refusal(again.args.parse, stmt);
+	if (refusal == RUN_AHEAD_ALLOWED)
+	{
+		PlannedStmt *parallel = plan_with_workers(&again, false);
+
+		refusal = tp_place_for_portions(parallel, stmt);
+		if (refusal == RUN_AHEAD_ALLOWED)
+			return parallel;
+	}
+	if (refusal != RUN_AHEAD_NOT_OURS)
+		tp_note_refusal(stmt, refusal);
+	return stmt;
+}
+
+/*
  * Plan a statement: what planner_hook has to do.
  */
 PlannedStmt *
@@ -127,6 +155,10 @@ tp_plan_statement(const PlannerCall *call)
 	if (consider_temp && parse->commandType == CMD_SELECT &&
 		(call->args.cursorOptions & CURSOR_OPT_PARALLEL_OK) != 0)
 		return plan_with_workers(call, false);
+	if (consider_temp && tp_run_ahead >= RUN_AHEAD_ALL &&
+		parse->commandType == CMD_SELECT && tp_is_fetched_late(parse) &&
+		!InNoForceRLSOperation())
+		return plan_portions(call);
 	return plan_without_temp_tables(call);
 }
 

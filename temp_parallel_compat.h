@@ -568,6 +568,20 @@ make_grouped_paths(PlannerInfo *root, RelOptInfo *rel)
 #define query_level_relids(root)	((root)->all_baserels)
 #endif
 
+/* From 16 on, an aggregate of SQL/JSON is wrapped in what it has been parsed from. */
+static inline bool
+is_wrapped_aggregate(Node *node)
+{
+#if PG_VERSION_NUM >= 160000
+	return IsA(node, JsonConstructorExpr) &&
+		((JsonConstructorExpr *) node)->func != NULL &&
+		IsA(((JsonConstructorExpr *) node)->func, Aggref);
+#else
+	(void) node;
+	return false;
+#endif
+}
+
 /* HeapKeyTest() is a macro with a result argument in 15. */
 static inline bool
 heap_key_test(HeapTuple tuple, TupleDesc tupdesc, int nkeys, ScanKey keys)
