@@ -241,8 +241,8 @@ bool
 tp_is_fetched_late(Query *query)
 {
 	return query->rowMarks == NIL && !query->hasModifyingCTE &&
-		(query->hasAggs || query->hasSubLinks || query->groupClause != NIL ||
-		 query->groupingSets != NIL || query->distinctClause != NIL ||
+		(query->hasAggs || query->hasWindowFuncs || query->hasSubLinks ||
+		 query->groupClause != NIL || query->groupingSets != NIL || query->distinctClause != NIL ||
 		 query->sortClause != NIL || list_length(query->rtable) > 1 ||
 		 (query->rtable != NIL &&
 		  ((RangeTblEntry *) linitial(query->rtable))->rtekind == RTE_SUBQUERY)) &&
@@ -257,11 +257,14 @@ tp_is_fetched_late(Query *query)
 RunAheadRefusal
 tp_portions_refusal(Query *query, PlannedStmt *serial)
 {
-	Portions	portions = find_portions(serial);
 	Plan	   *top = serial->planTree;
+	Portions	portions;
 
+	if (top->total_cost <= parallel_setup_cost)
+		return RUN_AHEAD_NOT_OURS;
+	portions = find_portions(serial);
 	if (portions.place == NULL ||
-		(portions.one_row ? top->total_cost : top->startup_cost) <= parallel_setup_cost)
+		(!portions.one_row && top->startup_cost <= parallel_setup_cost))
 		return RUN_AHEAD_NOT_OURS;
 	if (tp_contains((Node *) query, tp_expression_is_volatile) ||
 		(!portions.one_row && contain_volatile_functions((Node *) query)))
@@ -385,35 +388,6 @@ tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial)
  */
 
 /*
- * Might core, without workers, compute something of groups one by one where place,
- * which is not the aggregation itself, has it computed for all groups?  Not if they
- * are sorted by an aggregate.
- */
-static bool
-core_may_compute_later(Plan *place)
-{
-	Plan	   *below = place->lefttree;
-
-	if (IsA(place, Limit))
-		return core_may_compute_later(below);
-	if (below == NULL || !computes_of_groups(below))
-		return false;
-	if (IsA(place, Sort))
-	{
-		Sort	   *sort = (Sort *) place;
-
-		for (int i = 0; i < sort->numCols; i++)
-		{
-			TargetEntry *key = list_nth(below->targetlist, sort->sortColIdx[i] - 1);
-
-			if (!IsA(key->expr, Var))
-				return false;
-		}
-	}
-	return true;
-}
-
-/*
  * The node for an execution of stmt, which has been planned with workers, of which
  * not all rows are asked for; and in *place what it is to be put above.  NULL if the
  * statement is not to be run ahead.  first is the plan of one of its flush nodes, and
@@ -435,8 +409,7 @@ tp_node_for_execution(PlannedStmt *stmt, const FlushPlan *first, Cost saving,
 	node = tp_run_ahead_node(*place, -1);
 	if (portions.one_row)
 		return node;
-	if (first->calls_volatile || portions.splits || core_may_compute_later(*place) ||
-		tp_rows_exceed_file_limit(*place) ||
+	if (first->calls_volatile || portions.splits || tp_rows_exceed_file_limit(*place) ||
 		node->scan.plan.total_cost >=
 		(*place)->startup_cost * (1 + saving / (*place)->total_cost))
 		return NULL;

@@ -123,6 +123,9 @@ plan_portions(const PlannerCall *call)
 	{
 		PlannedStmt *parallel = plan_with_workers(&again, false);
 
+		/* without workers, too, but says that the flush is the reason */
+		if (!parallel->parallelModeNeeded && tp_has_savings(parallel))
+			return parallel;
 		refusal = tp_place_for_portions(parallel, stmt);
 		if (refusal == RUN_AHEAD_ALLOWED)
 			return parallel;
