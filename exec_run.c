@@ -350,12 +350,6 @@ tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 
 	Assert(queryDesc->plannedstmt->parallelModeNeeded);
 
-	if (count != 0 && !queryDesc->already_executed &&
-		!ScanDirectionIsNoMovement(direction) && tp_enabled &&
-		tp_run_ahead >= RUN_AHEAD_ALL && queryDesc->operation == CMD_SELECT &&
-		!stmt->hasModifyingCTE)
-		tp_run_portions_ahead(queryDesc);
-
 	/* ExecutePlan() enters parallel mode only if it is to return all rows */
 	if (count != 0 || queryDesc->already_executed)
 	{

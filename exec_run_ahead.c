@@ -264,13 +264,14 @@ put_above(PlanState **link, CustomScan *node)
 }
 
 /*
- * queryDesc's plan, that of a query, needs parallel mode, and is about to be run for
- * the first time, but not to its end.  If a part of it is to be run ahead, add the
- * node to its state.  Allocates in the query's memory context.
+ * queryDesc's plan needs parallel mode, and is about to be run for the first time, but
+ * not to its end.  If a part of it is to be run ahead, add the node to its state.
+ * Allocates in the query's memory context.
  */
 void
 tp_run_portions_ahead(QueryDesc *queryDesc)
 {
+	PlannedStmt *stmt = queryDesc->plannedstmt;
 	PlanState **link = &queryDesc->planstate;
 	MemoryContext old = MemoryContextSwitchTo(queryDesc->estate->es_query_cxt);
 	List	   *flush_nodes = tp_find_flush_nodes(queryDesc->planstate);
@@ -285,18 +286,18 @@ tp_run_portions_ahead(QueryDesc *queryDesc)
 
 		saving += plan->saving.saving - plan->planned.charge;
 	}
-	if (flush_nodes != NIL)
-		node = tp_node_for_execution(queryDesc->plannedstmt,
-									 tp_flush_node_plan(linitial(flush_nodes)),
+	if (flush_nodes != NIL && stmt->commandType == CMD_SELECT && !stmt->hasModifyingCTE)
+		node = tp_node_for_execution(stmt, tp_flush_node_plan(linitial(flush_nodes)),
 									 saving, &place);
-	if (node != NULL)
+	while (node != NULL && *link != NULL)
 	{
-		/* another module may have changed the state */
-		while (*link != NULL && (*link)->plan != place)
-			link = IsA(*link, SubqueryScanState) ?
-				&((SubqueryScanState *) *link)->subplan : &outerPlanState(*link);
-		if (*link != NULL)
+		if ((*link)->plan == place)
+		{
 			put_above(link, node);
+			break;
+		}
+		link = IsA(*link, SubqueryScanState) ?
+			&((SubqueryScanState *) *link)->subplan : &outerPlanState(*link);
 	}
 	MemoryContextSwitchTo(old);
 }

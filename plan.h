@@ -111,8 +111,8 @@ typedef struct PlanFacts
 								 * may be pinned at once */
 	int			last_node_id;	/* the highest plan_node_id */
 	bool		user_code;		/* may run code that is not core's */
-	bool		is_volatile;	/* calls a volatile function that may look at its
-								 * statement */
+	bool		is_volatile;	/* calls a volatile function that may look at
+								 * its statement */
 	bool		calls_volatile; /* calls any volatile function */
 	bool		checks_domain;	/* makes values in which there is a domain
 								 * with constraints */

@@ -45,11 +45,11 @@
 /* What of a plan can be run ahead. */
 typedef struct Portions
 {
-	Plan	  **place;			/* link to it in the plan; NULL if there is none */
+	Plan	  **place;			/* link to it in the plan; NULL if there is
+								 * none */
 	List	   *above;			/* the nodes above */
-	List	   *lazy;			/* expressions that are evaluated when a row is asked
-								 * for */
-	int			operations;		/* number of functions and the like in these */
+	List	   *lazy;			/* expressions that are evaluated when a row
+								 * is asked for */
 	bool		splits;			/* are some of them those of the place itself? */
 	bool		one_row;		/* at most one, for certain? */
 } Portions;
@@ -78,9 +78,9 @@ lazily_read_child(Plan *plan)
 	}
 }
 
-/* Count what is computed in node, an expression or a List of such, of aggregates. */
+/* Is anything computed in node, an expression or a List of such, of aggregates? */
 static bool
-count_operations(Node *node, int *count)
+computes(Node *node, void *context)
 {
 	if (node == NULL || IsA(node, Aggref) || is_wrapped_aggregate(node))
 		return false;
@@ -93,29 +93,19 @@ count_operations(Node *node, int *count)
 		case T_Param:
 		case T_GroupingFunc:
 		case T_RelabelType:
-			break;
+			return expression_tree_walker(node, computes, context);
 		default:
-			(*count)++;
+			return true;
 	}
-	return expression_tree_walker(node, count_operations, count);
-}
-
-static int
-operations_in(void *expression)
-{
-	int			count = 0;
-
-	(void) count_operations(expression, &count);
-	return count;
 }
 
 static bool
 is_of_computed_values(Node *node)
 {
 	return IsA(node, Aggref) &&
-		operations_in(((Aggref *) node)->args) +
-		operations_in(((Aggref *) node)->aggfilter) +
-		operations_in(((Aggref *) node)->aggdirectargs) > 0;
+		(computes((Node *) ((Aggref *) node)->args, NULL) ||
+		 computes((Node *) ((Aggref *) node)->aggfilter, NULL) ||
+		 computes((Node *) ((Aggref *) node)->aggdirectargs, NULL));
 }
 
 /*
@@ -161,7 +151,7 @@ static bool
 computes_of_groups(Plan *plan)
 {
 	return IsA(plan, Agg) && !returns_one_row(plan) &&
-		(plan->qual != NIL || operations_in(plan->targetlist) > 0);
+		(plan->qual != NIL || computes((Node *) plan->targetlist, NULL));
 }
 
 static bool
@@ -171,29 +161,26 @@ is_subplan(Node *node)
 }
 
 static bool
-is_initplan(Node *node)
+is_any_subplan(Node *node)
 {
-	return IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC;
+	return IsA(node, SubPlan) ||
+		(IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC);
 }
 
 /*
- * May expressions that are evaluated above the node run a subplan of stmt whose
- * workers have been ended with the part below it?  That of a CTE has been read as
- * far as its rows were needed, and any subplan may be used in both.
+ * May lazy, expressions that are evaluated above the node, run a subplan of stmt whose
+ * workers have been ended with the part below it?  That of a CTE has been read only
+ * as far as its rows were needed, and any subplan may be used in both.
  */
 static bool
 continues_subplan(PlannedStmt *stmt, List *lazy)
 {
+	bool		has_cte = false;
 	ListCell   *lc;
 
-	if (tp_contains((Node *) lazy, is_subplan))
-		return true;
 	foreach(lc, stmt->rtable)
-	{
-		if (((RangeTblEntry *) lfirst(lc))->rtekind == RTE_CTE)
-			return tp_contains((Node *) lazy, is_initplan);
-	}
-	return false;
+		has_cte |= ((RangeTblEntry *) lfirst(lc))->rtekind == RTE_CTE;
+	return tp_contains((Node *) lazy, has_cte ? is_any_subplan : is_subplan);
 }
 
 /*
@@ -222,7 +209,6 @@ find_portions(PlannedStmt *stmt)
 	result.splits = computes_of_groups(plan);
 	if (result.splits)
 		result.lazy = list_concat(result.lazy, tp_plan_expressions(plan));
-	result.operations = operations_in(result.lazy);
 	if (!computes_all_first(plan) || continues_subplan(stmt, result.lazy))
 		result.place = NULL;
 	return result;
@@ -350,8 +336,7 @@ tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial)
 	ListCell   *lc;
 
 	if (!stmt->parallelModeNeeded || portions.place == NULL ||
-		portions.one_row != alone.one_row ||
-		(!portions.one_row && portions.operations < alone.operations))
+		portions.one_row != alone.one_row || (alone.splits && !portions.splits))
 		return RUN_AHEAD_NOT_OURS;
 	if (tp_rows_exceed_file_limit(*portions.place))
 		return RUN_AHEAD_TOO_LARGE;
