@@ -177,8 +177,7 @@ set_child(CustomScanState *css, PlanState *child)
 
 	outerPlanState(css) = child;
 	/* in place of what ExecInitCustomScan() has made for a virtual tuple */
-	ExecInitScanTupleSlot(ps->state, &css->ss, ExecGetResultType(child),
-						  &TTSOpsMinimalTuple);
+	init_scan_slot(&css->ss, ExecGetResultType(child), &TTSOpsMinimalTuple);
 	ExecAssignScanProjectionInfoWithVarno(&css->ss, INDEX_VAR);
 	ps->qual = ExecInitQual(ps->plan->qual, ps);
 }

@@ -568,6 +568,17 @@ make_grouped_paths(PlannerInfo *root, RelOptInfo *rel)
 #define query_level_relids(root)	((root)->all_baserels)
 #endif
 
+/* 19 added the flags argument. */
+static inline void
+init_scan_slot(ScanState *scan, TupleDesc tupdesc, const TupleTableSlotOps *ops)
+{
+	ExecInitScanTupleSlot(scan->ps.state, scan, tupdesc, ops
+#if PG_VERSION_NUM >= 190000
+						  ,0
+#endif
+		);
+}
+
 /* From 16 on, an aggregate of SQL/JSON is wrapped in what it has been parsed from. */
 static inline bool
 is_wrapped_aggregate(Node *node)
