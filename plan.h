@@ -54,6 +54,7 @@ typedef struct GatherSaving
 extern FlushSaving tp_saving_of_gather(List *notes, List *relids,
 									   List *indexes, Cost charge);
 extern void tp_attach_savings(PlannedStmt *stmt, List *flushed, List *notes);
+extern void tp_copy_savings(PlannedStmt *from, PlannedStmt *stmt);
 extern bool tp_has_savings(PlannedStmt *stmt);
 extern List *tp_savings_of(PlannedStmt *stmt);
 extern bool tp_credit_savings(List *savings, PlannedStmt *stmt, PlanState *root);
@@ -181,7 +182,6 @@ extern List *tp_place_flush_nodes(PlannedStmt *stmt,
 typedef enum RunAheadRefusal
 {
 	RUN_AHEAD_ALLOWED,
-	RUN_AHEAD_NOT_OURS,			/* of no interest */
 	RUN_AHEAD_PERMANENT_TARGET,
 	RUN_AHEAD_MODIFYING_WITH,
 	RUN_AHEAD_UNSAFE,
@@ -191,12 +191,13 @@ typedef enum RunAheadRefusal
 	RUN_AHEAD_TOO_LARGE
 } RunAheadRefusal;
 
-extern bool tp_modifies_from_query(Query *query);
+extern bool tp_may_run_ahead(Query *query);
 extern RunAheadRefusal tp_run_ahead_refusal(Query *query);
+extern List *tp_take_defaults(Query *query);
 extern void tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal);
 extern const char *tp_refusal_reason(PlannedStmt *stmt);
 extern bool tp_rows_exceed_file_limit(const Plan *plan);
-extern void tp_place_run_ahead_node(PlannedStmt *stmt);
+extern void tp_place_run_ahead_node(PlannedStmt *stmt, List *defaults);
 
 /* plan_statement.c */
 extern PlannedStmt *tp_plan_statement(const PlannerCall *call);

@@ -30,6 +30,7 @@
 #include "access/transam.h"
 #include "access/tupdesc.h"
 #include "catalog/pg_aggregate.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
@@ -370,18 +371,35 @@ tp_names_temp_table(List *rtable)
 	return false;
 }
 
+/* Has a permanent table temporary children?  A partitioned one cannot. */
+static bool
+has_temp_child(RangeTblEntry *rte)
+{
+	ListCell   *lc;
+
+	if (!rte->inh || rte->relkind != RELKIND_RELATION || !has_subclass(rte->relid))
+		return false;
+	foreach(lc, find_all_inheritors(rte->relid, NoLock, NULL))
+	{
+		if (get_rel_persistence(lfirst_oid(lc)) == RELPERSISTENCE_TEMP)
+			return true;
+	}
+	return false;
+}
+
 static bool
 names_temp_table(Node *node)
 {
 	RangeTblEntry *rte = (RangeTblEntry *) node;
 
 	return IsA(node, RangeTblEntry) && rte->rtekind == RTE_RELATION &&
-		get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP;
+		(get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP ||
+		 has_temp_child(rte));
 }
 
 /*
- * Does query, rewritten but not planned, name a temporary table?  Not those that are
- * children of permanent ones, or in functions that will be inlined.
+ * Does query, rewritten but not planned, read a temporary table?  Not found are those
+ * in functions that will be inlined.
  */
 bool
 tp_reads_temp_table(Query *query)

@@ -236,6 +236,16 @@ tp_attach_savings(PlannedStmt *stmt, List *flushed, List *notes)
 		attach_saving(stmt, &((GatherSaving *) lfirst(lc))->saving);
 }
 
+/* Store in stmt what is lost in from, a plan of the same statement. */
+void
+tp_copy_savings(PlannedStmt *from, PlannedStmt *stmt)
+{
+	ListCell   *lc;
+
+	foreach(lc, tp_savings_of(from))
+		attach_saving(stmt, lfirst(lc));
+}
+
 /* Does stmt have lost savings?  Looks at its last item only. */
 bool
 tp_has_savings(PlannedStmt *stmt)
