@@ -114,6 +114,13 @@ ALTER TABLE counted ALTER before SET DEFAULT -2;
 EXECUTE fills;
 ALTER TABLE counted ALTER before SET DEFAULT nextval('final_seq') * 0 - 3;
 EXECUTE fills;
+-- one that is inlined, so that the plan has what it calls
+CREATE FUNCTION pg_temp.inner() RETURNS bigint LANGUAGE sql AS $$ SELECT nextval('final_seq') * 0 - 4 $$;
+CREATE FUNCTION pg_temp.inlined() RETURNS bigint LANGUAGE sql AS $$ SELECT pg_temp.inner() $$;
+ALTER TABLE counted ALTER before SET DEFAULT pg_temp.inlined();
+EXECUTE fills;
+CREATE OR REPLACE FUNCTION pg_temp.inner() RETURNS bigint LANGUAGE sql AS $$ SELECT nextval('final_seq') * 0 - 5 $$;
+EXECUTE fills;
 EXPLAIN (COSTS OFF) EXECUTE fills;
 SELECT before, count(*) FROM counted WHERE before < 0 GROUP BY before ORDER BY before;
 ALTER TABLE counted ALTER before DROP DEFAULT;
