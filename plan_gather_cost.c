@@ -277,6 +277,38 @@ saving_above(PlannerInfo *root, Path *path, double rows, int workers)
 }
 
 /*
+ * Can no Gather win over rel, the topmost relation of root, or above?  True if one
+ * process does all of what workers could do in this query level for less than
+ * parallel_setup_cost, which is what each Gather costs before its first row.
+ */
+static bool
+no_gather_can_win(PlannerInfo *root, RelOptInfo *rel)
+{
+	Query	   *parse = root->parse;
+	AggClauseCosts aggs = {0};
+	QualCost	above;
+	Cost		serial;
+	double		rows;
+	Path	   *one;
+
+	/* work on more rows than these or than a LIMIT asks for; or sorts are disabled */
+	if (parse->hasTargetSRFs || parse->hasWindowFuncs || !enable_sort)
+		return false;
+	one = cheapest_fetched(root, rel, rel->pathlist, false, &serial, &rows);
+	if (one == NULL || serial >= tp_setup_cost_without_charge())
+		return false;
+
+	if (parse->hasAggs)
+		get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &aggs);
+	cost_qual_eval(&above, list_concat_copy(root->processed_tlist,
+											(List *) parse->havingQual), root);
+	above.per_tuple += aggs.transCost.per_tuple + cpu_operator_cost *
+		(list_length(parse->groupClause) + list_length(parse->distinctClause));
+	return serial + rows * above.per_tuple +
+		sort_cost(rows, one->pathtarget->width, -1) < tp_setup_cost_without_charge();
+}
+
+/*
  * Note what workers save in rels of query level root, as described at
  * plan_saving.c: in one relation, in the parts of a set operation, or in
  * relations that are joined, of which one row is left.  They read tables
@@ -361,7 +393,8 @@ tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
 
 	if (rel->partial_pathlist != NIL)
 	{
-		List	   *relids = tables_of_rel(root, rel);
+		List	   *relids = whole && no_gather_can_win(root, rel) ? NIL :
+			tables_of_rel(root, rel);
 
 		flush = flush_cost(relids);
 		note_saving(root, list_make1(rel), whole ? GATHER_WHOLE : GATHER_SCAN,

@@ -120,3 +120,24 @@ SET parallel_setup_cost = 100;
 SET temp_parallel.buffer_scan_cost = 10;
 UPDATE t SET v = v + 1;
 SELECT max(x) > 100 AS charged FROM (SELECT -count(pad) FROM t UNION SELECT pg_temp.setup_cost()) s (x);
+
+-- Where no Gather can win, nothing is charged, and the pool is not counted: one process
+-- does all of the work for less than parallel_setup_cost.  Only in the first part of
+-- each UNION: the second part is this function again.
+SET parallel_setup_cost = 1000;
+CREATE FUNCTION pg_temp.is_charged(query text) RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE
+	answer bool;
+BEGIN
+	EXECUTE format('SELECT max(x) > 1000 FROM ((%s) UNION SELECT pg_temp.setup_cost()) s (x)', query) INTO answer;
+	RETURN answer;
+END $$;
+SELECT pg_temp.is_charged(query) AS charged, query FROM unnest(ARRAY[
+	'SELECT -count(pad) FROM t WHERE id = 42',
+	'SELECT id FROM t ORDER BY id LIMIT 5',
+	'SELECT id FROM t ORDER BY pad LIMIT 5',
+	'SELECT -count(pad) FROM t WHERE id < 1000',
+	'SELECT -count(pg_temp.expensive(v)) FROM t WHERE id < 1000',
+	'SELECT DISTINCT pg_temp.expensive(v) FROM t WHERE id < 1000',
+	'SELECT pg_temp.expensive(v) FROM t ORDER BY id LIMIT 5',
+	'SELECT pg_temp.expensive(v) FROM t ORDER BY id LIMIT 500']) AS query;
