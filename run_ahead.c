@@ -32,7 +32,6 @@
 #include "miscadmin.h"
 #include "nodes/extensible.h"
 #include "optimizer/clauses.h"
-#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
 #include "utils/lsyscache.h"

@@ -139,5 +139,5 @@ SELECT pg_temp.is_charged(query) AS charged, query FROM unnest(ARRAY[
 	'SELECT -count(pad) FROM t WHERE id < 1000',
 	'SELECT -count(pg_temp.expensive(v)) FROM t WHERE id < 1000',
 	'SELECT DISTINCT pg_temp.expensive(v) FROM t WHERE id < 1000',
-	'SELECT pg_temp.expensive(v) FROM t ORDER BY id LIMIT 5',
-	'SELECT pg_temp.expensive(v) FROM t ORDER BY id LIMIT 500']) AS query;
+	'SELECT pg_temp.expensive(v) FROM t LIMIT 5',
+	'SELECT pg_temp.expensive(v) FROM t LIMIT 500']) AS query;
