@@ -141,6 +141,7 @@ extern bool tp_has_user_object(List *oids);
 extern bool tp_expression_is_user_code(Node *node);
 extern bool tp_checks_domain(Node *node);
 extern bool tp_names_temp_table(List *rtable);
+extern bool tp_any_range_table_entry(Query *query, bool (*test) (Node *));
 extern bool tp_reads_temp_table(Query *query);
 
 extern bool tp_expression_is_volatile(Node *node);

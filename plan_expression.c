@@ -398,11 +398,39 @@ names_temp_table(Node *node)
 }
 
 /*
- * Does query, rewritten but not planned, read a temporary table?  Not found are those
- * in functions that will be inlined.
+ * Is test true for a range table entry of query, rewritten but not planned, or of a
+ * part of it?  Looks at expressions only if they contain subqueries.  Not found is what
+ * is in functions that will be inlined.
  */
+bool
+tp_any_range_table_entry(Query *query, bool (*test) (Node *))
+{
+	ListCell   *lc;
+
+	if (query->hasSubLinks)
+		return tp_contains((Node *) query, test);
+	foreach(lc, query->rtable)
+	{
+		RangeTblEntry *rte = lfirst(lc);
+
+		if (test((Node *) rte) ||
+			(rte->rtekind == RTE_SUBQUERY &&
+			 tp_any_range_table_entry(rte->subquery, test)))
+			return true;
+	}
+	foreach(lc, query->cteList)
+	{
+		CommonTableExpr *cte = lfirst(lc);
+
+		if (tp_any_range_table_entry(castNode(Query, cte->ctequery), test))
+			return true;
+	}
+	return false;
+}
+
+/* Does query read or change a temporary table? */
 bool
 tp_reads_temp_table(Query *query)
 {
-	return tp_contains((Node *) query, names_temp_table);
+	return tp_any_range_table_entry(query, names_temp_table);
 }

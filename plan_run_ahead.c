@@ -111,7 +111,7 @@ tp_may_run_ahead(Query *query)
 	}
 	return (changes_temp_table(query) || tp_reads_temp_table(query)) &&
 		(debug_parallel_query != DEBUG_PARALLEL_OFF ||
-		 tp_contains((Node *) query, is_large_table));
+		 tp_any_range_table_entry(query, is_large_table));
 }
 
 static bool
