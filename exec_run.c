@@ -75,6 +75,7 @@ run_in_phase(MemoryContext context, List *flush_nodes, ParallelRun run,
 {
 	ReadonlyPhase phase;
 	int			listed = tp_listed_buffers();
+	volatile bool done = false;
 
 	tp_readonly_begin(&phase);
 	PG_TRY();
@@ -90,18 +91,15 @@ run_in_phase(MemoryContext context, List *flush_nodes, ParallelRun run,
 		tp_readonly_attach_indexes(&phase);
 		MemoryContextSwitchTo(old);
 		run(true, arg);
+		done = true;
 	}
-	PG_CATCH();
+	PG_FINALLY();
 	{
-		tp_unlist_buffers(listed, false);
+		tp_unlist_buffers(listed, done);
 		tp_readonly_end(&phase);
 		tp_look_at_workers(flush_nodes);
-		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	tp_unlist_buffers(listed, true);
-	tp_readonly_end(&phase);
-	tp_look_at_workers(flush_nodes);
 	tp_readonly_close(&phase);
 }
 
@@ -147,16 +145,12 @@ tp_run_parallel(PlanState *root, const char *refusal, ParallelRun run,
 		leader_alone_is_cheaper(flush_nodes);
 	MemoryContextSwitchTo(old);
 
-	if (refusal != NULL)
+	if (refusal != NULL || alone)
 	{
-		tp_skip_flush_nodes(flush_nodes, refusal);
+		tp_skip_flush_nodes(flush_nodes,
+							alone ? "the leader alone is cheaper now" : refusal);
 		run(false, arg);
-	}
-	else if (alone)
-	{
-		tp_skip_flush_nodes(flush_nodes, "the leader alone is cheaper now");
-		run(false, arg);
-		if (tp_enabled)
+		if (alone && tp_enabled)
 			credit(flush_nodes, root);
 	}
 	else if (flush_nodes != NIL)

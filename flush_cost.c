@@ -90,31 +90,6 @@ account_of(const RelFileLocator *table)
 		hash_search(accounts, table, HASH_FIND, NULL);
 }
 
-/* The balance of table's account, but no more than price; 0 if it has none. */
-static Cost
-account_balance(const RelFileLocator *table, Cost price)
-{
-	Account    *account = account_of(table);
-
-	return account == NULL ? 0 : Min(account->saved, price);
-}
-
-/*
- * Reduce table's account to price, the cost of writing those of its pages that
- * are still dirty; remove it if that is 0.  To be called when pages of table
- * have been written.
- */
-static void
-account_cut(const RelFileLocator *table, Cost price)
-{
-	Account    *account = account_of(table);
-
-	if (account != NULL && price <= 0)
-		(void) hash_search(accounts, &account->locator, HASH_REMOVE, NULL);
-	else if (account != NULL)
-		account->saved = Min(account->saved, price);
-}
-
 /*
  * Add saving, in planner cost units, to table's account, up to price.  An
  * account that exceeds price already is not changed.  Makes the account, in
@@ -276,11 +251,12 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 	foreach(lc, relids)
 	{
 		List	   *family = tp_family(lfirst_oid(lc), indexes);
-		TempRelation *table = linitial(family);
+		Account    *account = account_of(&((TempRelation *) linitial(family))->locator);
 		Cost		before = result.cost;
 
 		add_writes(&result, stats, family);
-		saved += account_balance(&table->locator, result.cost - before);
+		if (account != NULL)
+			saved += Min(account->saved, result.cost - before);
 		list_free_deep(family);
 	}
 	unshared = result.shareable - stats->most_shared;
@@ -320,10 +296,12 @@ tp_settle_accounts(List *relids, LocalBufStats *left)
 		List	   *family = tp_family(lfirst_oid(lc),
 									   tp_table_indexes(lfirst_oid(lc)));
 		TempRelation *table = linitial(family);
+		Account    *account = account_of(&table->locator);
 		FlushCost	flush = {0};
 
 		add_writes(&flush, left, family);
-		account_cut(&table->locator, flush.cost);
+		if (account != NULL)
+			account->saved = Min(account->saved, flush.cost);
 		if (flush.shareable > 0)
 			tp_account_add(&table->locator, SHARE_PAGE_COST * flush.shareable,
 						   flush.cost);

@@ -36,10 +36,23 @@ extern List *tp_table_indexes(Oid relid);
 extern List *tp_family(Oid relid, List *indexes);
 extern HTAB *tp_make_relations(void);
 extern TempRelation *tp_enter_relation(HTAB *relations, RelFileLocator locator);
-extern TempRelation *tp_relation_of_buffer(HTAB *relations, int i,
-										   TempRelation *last);
 extern void tp_enter_family(HTAB *relations, Oid relid, List *indexes);
 extern HTAB *tp_session_temp_relations(List *indexes);
+
+/*
+ * The entry of relations with the relation of the page in buffer i, or NULL.  last is
+ * the result for another buffer, or NULL: neighbors mostly hold pages of the same
+ * relation.  Inline, as it is most of a walk over the pool.
+ */
+static inline TempRelation *
+tp_relation_of_buffer(HTAB *relations, int i, TempRelation *last)
+{
+	RelFileLocator locator = BufTagGetRelFileLocator(&GetLocalBufferDescriptor(i)->tag);
+
+	if (last != NULL && memcmp(&locator, &last->locator, sizeof(locator)) == 0)
+		return last;
+	return hash_search(relations, &locator, HASH_FIND, NULL);
+}
 
 /* localbuf_stats.c */
 typedef struct LocalBufStats

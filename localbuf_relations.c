@@ -198,21 +198,6 @@ tp_enter_relation(HTAB *relations, RelFileLocator locator)
 }
 
 /*
- * The entry of relations with the relation of the page in buffer i, or NULL.  last is
- * the result for another buffer, or NULL: neighbors mostly hold pages of the same
- * relation.
- */
-TempRelation *
-tp_relation_of_buffer(HTAB *relations, int i, TempRelation *last)
-{
-	RelFileLocator locator = BufTagGetRelFileLocator(&GetLocalBufferDescriptor(i)->tag);
-
-	if (last != NULL && memcmp(&locator, &last->locator, sizeof(locator)) == 0)
-		return last;
-	return hash_search(relations, &locator, HASH_FIND, NULL);
-}
-
-/*
  * Enter the family of relid, as by tp_family(), in relations; nothing if there
  * is no such relation.
  */

@@ -54,6 +54,7 @@ typedef struct GatherSaving
 extern FlushSaving tp_saving_of_gather(List *notes, List *relids,
 									   List *indexes, Cost charge);
 extern void tp_attach_savings(PlannedStmt *stmt, List *flushed, List *notes);
+extern void tp_copy_savings(PlannedStmt *from, PlannedStmt *stmt);
 extern bool tp_has_savings(PlannedStmt *stmt);
 extern List *tp_savings_of(PlannedStmt *stmt);
 extern bool tp_credit_savings(List *savings, PlannedStmt *stmt, PlanState *root);
@@ -143,6 +144,7 @@ extern bool tp_has_user_object(List *oids);
 extern bool tp_expression_is_user_code(Node *node);
 extern bool tp_checks_domain(Node *node);
 extern bool tp_names_temp_table(List *rtable);
+extern bool tp_any_range_table_entry(Query *query, bool (*test) (Node *));
 extern bool tp_reads_temp_table(Query *query);
 
 extern bool tp_expression_is_volatile(Node *node);
@@ -187,7 +189,6 @@ extern List *tp_place_flush_nodes(PlannedStmt *stmt,
 typedef enum RunAheadRefusal
 {
 	RUN_AHEAD_ALLOWED,
-	RUN_AHEAD_NOT_OURS,			/* of no interest */
 	RUN_AHEAD_PERMANENT_TARGET,
 	RUN_AHEAD_MODIFYING_WITH,
 	RUN_AHEAD_UNSAFE,
@@ -197,13 +198,14 @@ typedef enum RunAheadRefusal
 	RUN_AHEAD_TOO_LARGE
 } RunAheadRefusal;
 
-extern bool tp_modifies_from_query(Query *query);
+extern bool tp_may_run_ahead(Query *query);
 extern RunAheadRefusal tp_run_ahead_refusal(Query *query);
+extern List *tp_take_defaults(Query *query);
 extern void tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal);
 extern const char *tp_refusal_reason(PlannedStmt *stmt);
 extern bool tp_rows_exceed_file_limit(const Plan *plan);
 extern CustomScan *tp_run_ahead_node(Plan *child, int plan_node_id);
-extern void tp_place_run_ahead_node(PlannedStmt *stmt);
+extern void tp_place_run_ahead_node(PlannedStmt *stmt, List *defaults);
 
 /* plan_portions.c */
 extern bool tp_is_fetched_late(Query *query);

@@ -125,25 +125,6 @@ tp_charge_gathers(Cost charge)
  * The call
  * ----------
  */
-static void
-begin_planning(Planning *planning)
-{
-	planning->outer = innermost;
-	planning->before = parallel_setup_cost;
-	if (innermost != NULL && parallel_setup_cost == innermost->charged)
-		parallel_setup_cost = innermost->setup_cost;
-	planning->setup_cost = planning->charged = parallel_setup_cost;
-	innermost = planning;
-}
-
-static void
-end_planning(Planning *planning)
-{
-	if (parallel_setup_cost == planning->charged)
-		parallel_setup_cost = planning->before;
-	innermost = planning->outer;
-}
-
 static PlannedStmt *
 call_planner(const PlannerCall *call)
 {
@@ -168,14 +149,21 @@ tp_call_planner(const PlannerCall *call, Planning *planning)
 		return call_planner(call);
 
 	guc_level = NewGUCNestLevel();
-	begin_planning(planning);
+	planning->outer = innermost;
+	planning->before = parallel_setup_cost;
+	if (innermost != NULL && parallel_setup_cost == innermost->charged)
+		parallel_setup_cost = innermost->setup_cost;
+	planning->setup_cost = planning->charged = parallel_setup_cost;
+	innermost = planning;
 	PG_TRY();
 	{
 		result = call_planner(call);
 	}
 	PG_FINALLY();
 	{
-		end_planning(planning);
+		if (parallel_setup_cost == planning->charged)
+			parallel_setup_cost = planning->before;
+		innermost = planning->outer;
 	}
 	PG_END_TRY();
 	AtEOXact_GUC(true, guc_level);	/* after an error the abort does it */

@@ -30,6 +30,7 @@
 #include "access/transam.h"
 #include "access/tupdesc.h"
 #include "catalog/pg_aggregate.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
@@ -384,21 +385,66 @@ tp_names_temp_table(List *rtable)
 	return false;
 }
 
+/* Has a permanent table temporary children?  A partitioned one cannot. */
+static bool
+has_temp_child(RangeTblEntry *rte)
+{
+	ListCell   *lc;
+
+	if (!rte->inh || rte->relkind != RELKIND_RELATION || !has_subclass(rte->relid))
+		return false;
+	foreach(lc, find_all_inheritors(rte->relid, NoLock, NULL))
+	{
+		if (get_rel_persistence(lfirst_oid(lc)) == RELPERSISTENCE_TEMP)
+			return true;
+	}
+	return false;
+}
+
 static bool
 names_temp_table(Node *node)
 {
 	RangeTblEntry *rte = (RangeTblEntry *) node;
 
 	return IsA(node, RangeTblEntry) && rte->rtekind == RTE_RELATION &&
-		get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP;
+		(get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP ||
+		 has_temp_child(rte));
 }
 
 /*
- * Does query, rewritten but not planned, name a temporary table?  Not those that are
- * children of permanent ones, or in functions that will be inlined.
+ * Is test true for a range table entry of query, rewritten but not planned, or of a
+ * part of it?  Looks at expressions only if they contain subqueries.  Not found is what
+ * is in functions that will be inlined.
  */
+bool
+tp_any_range_table_entry(Query *query, bool (*test) (Node *))
+{
+	ListCell   *lc;
+
+	if (query->hasSubLinks)
+		return tp_contains((Node *) query, test);
+	foreach(lc, query->rtable)
+	{
+		RangeTblEntry *rte = lfirst(lc);
+
+		if (test((Node *) rte) ||
+			(rte->rtekind == RTE_SUBQUERY &&
+			 tp_any_range_table_entry(rte->subquery, test)))
+			return true;
+	}
+	foreach(lc, query->cteList)
+	{
+		CommonTableExpr *cte = lfirst(lc);
+
+		if (tp_any_range_table_entry(castNode(Query, cte->ctequery), test))
+			return true;
+	}
+	return false;
+}
+
+/* Does query read or change a temporary table? */
 bool
 tp_reads_temp_table(Query *query)
 {
-	return tp_contains((Node *) query, names_temp_table);
+	return tp_any_range_table_entry(query, names_temp_table);
 }

@@ -15,8 +15,7 @@
  * while a statement is planned, that variable is raised by the cost of a
  * relation's flush just before core makes the Gather paths of the relation:
  *
- *	- for a base relation, in set_rel_pathlist_hook, which core calls just
- *	  before;
+ *	- for a base relation, in set_rel_pathlist_hook;
  *	- for the joins of some of a query level's relations, in join_search_hook,
  *	  once for all of them;
  *	- for everything above the joins of a query level, the charge of its
@@ -24,15 +23,17 @@
  *	- for a set operation, whose Gather collects the rows of several query
  *	  levels, after each of these has been planned.
  *
- * Charges are not exact.  A Gather over a part of a join is charged with the
- * flush of all tables of its query level that workers may read, so one that reads
- * only clean ones looks more expensive than it is.  That matters where the whole
- * join cannot be gathered, and only until the accounts have paid for the flush.
+ * A plan for clean tables is charged with the search of the pool.  To know the
+ * charge, the pool is counted, which takes longer than a small query.  So where
+ * parallel_setup_cost alone is more than all that one process has to do, there is
+ * no charge.
+ *
+ * Charges are not exact.  A Gather over a part of a join is charged with all
+ * tables of its query level that workers may read, so one that reads only clean
+ * ones looks more expensive than it is, until the accounts have paid for the flush.
  * Indexes depend on the path, and are left out; and if the statement runs user code,
  * fewer pages may be shared.  The flush node of the finished plan knows both, and the
  * second look counts them.
- *
- * A plan for clean tables is charged with the search of the pool.
  *
  * The invariant: a Gather that the planner chooses has been charged with all the
  * temporary tables that its workers may read.
@@ -43,7 +44,7 @@
 
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
-#include "nodes/pg_list.h"
+#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/geqo.h"
 #include "optimizer/optimizer.h"
@@ -237,9 +238,48 @@ cheapest_fetched(PlannerInfo *root, RelOptInfo *rel, List *paths, bool alone,
 }
 
 /*
+ * What workers can do above the topmost relation of root for each of its rows:
+ * computing columns, except those that are computed later, as in
+ * make_group_input_target(), make_window_input_target() and make_sort_input_target()
+ * of planner.c; aggregating; and comparing values to group them.
+ */
+static Cost
+cost_per_row(PlannerInfo *root)
+{
+	Query	   *parse = root->parse;
+	bool		grouped = parse->hasAggs || parse->groupClause != NIL;
+	bool		sort_first = parse->sortClause != NIL &&
+		(parse->limitCount != NULL || root->tuple_fraction > 0);
+	AggClauseCosts aggs = {0};
+	QualCost	cost;
+	List	   *columns = NIL;
+	ListCell   *lc;
+
+	foreach(lc, root->processed_tlist)
+	{
+		Node	   *column = (Node *) lfirst_node(TargetEntry, lc)->expr;
+		Index		ref = lfirst_node(TargetEntry, lc)->ressortgroupref;
+
+		cost_qual_eval_node(&cost, column, root);
+		if (grouped ?
+			get_sortgroupref_clause_noerr(ref, parse->groupClause) != NULL :
+			parse->hasWindowFuncs ? ref != 0 && !contain_window_function(column) :
+			!sort_first || ref != 0 || cost.per_tuple <= 10 * cpu_operator_cost)
+			columns = lappend(columns, column);
+	}
+	cost_qual_eval(&cost, columns, root);
+	if (!is_parallel_safe(root, (Node *) columns))
+		cost.per_tuple = 0;
+	if (parse->hasAggs && parse->groupingSets == NIL && !root->hasNonPartialAggs)
+		get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &aggs);
+	return cost.per_tuple + aggs.transCost.per_tuple + cpu_operator_cost *
+		list_length(grouped ? parse->groupClause : parse->distinctClause);
+}
+
+/*
  * What workers save above the topmost relation of root, of which one process
- * would run path and fetch this number of rows: grouping, making distinct or
- * sorting, less passing on what is left of the rows.
+ * would run path and fetch this number of rows: cost_per_row(), or sorting, less
+ * passing on what is left of the rows.
  */
 static Cost
 saving_above(PlannerInfo *root, Path *path, double rows, int workers)
@@ -248,16 +288,11 @@ saving_above(PlannerInfo *root, Path *path, double rows, int workers)
 	List	   *clauses = parse->hasAggs || parse->groupClause != NIL ?
 		parse->groupClause : parse->distinctClause;
 	double		divisor = tp_parallel_divisor(workers);
-	AggClauseCosts aggs = {0};
-	Cost		saved = 0;
+	Cost		saved = (1 - 1 / divisor) * rows * cost_per_row(root);
 
 	if ((parse->hasAggs || clauses != NIL) && parse->groupingSets == NIL &&
 		!root->hasNonPartialAggs)
 	{
-		if (parse->hasAggs)
-			get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &aggs);
-		saved = (1 - 1 / divisor) * rows *
-			(aggs.transCost.per_tuple + cpu_operator_cost * list_length(clauses));
 		rows = clauses == NIL ? divisor : divisor *
 			estimate_num_groups(root,
 								get_sortgrouplist_exprs(clauses,
@@ -268,12 +303,34 @@ saving_above(PlannerInfo *root, Path *path, double rows, int workers)
 	{
 		int			width = path->pathtarget->width;
 
-		saved = sort_cost(rows, width, root->limit_tuples) -
+		saved += sort_cost(rows, width, root->limit_tuples) -
 			sort_cost(rows / divisor, width, root->limit_tuples);
 		if (root->limit_tuples > 0)
 			rows = Min(rows, root->limit_tuples * divisor);
 	}
 	return saved - parallel_tuple_cost * rows;
+}
+
+/*
+ * Can no Gather win over rel, the topmost relation of root, or above?  True if one
+ * process does all of what workers could do in this query level for less than
+ * parallel_setup_cost, which is what each Gather costs before its first row.
+ */
+static bool
+no_gather_can_win(PlannerInfo *root, RelOptInfo *rel)
+{
+	Path	   *one;
+	Cost		cost;
+	double		rows;
+
+	/* work on other rows, or on more than a LIMIT asks for; disabled sorts */
+	if (root->parse->hasTargetSRFs || root->parse->hasWindowFuncs ||
+		enable_partitionwise_aggregate || !enable_sort)
+		return false;
+	one = cheapest_fetched(root, rel, rel->pathlist, false, &cost, &rows);
+	return one != NULL &&
+		cost + rows * cost_per_row(root) +
+		sort_cost(rows, one->pathtarget->width, -1) < tp_setup_cost_without_charge();
 }
 
 /*
@@ -361,7 +418,8 @@ tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
 
 	if (rel->partial_pathlist != NIL)
 	{
-		List	   *relids = tables_of_rel(root, rel);
+		List	   *relids = whole && no_gather_can_win(root, rel) ? NIL :
+			tables_of_rel(root, rel);
 
 		flush = flush_cost(relids);
 		note_saving(root, list_make1(rel), whole ? GATHER_WHOLE : GATHER_SCAN,

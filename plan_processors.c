@@ -27,7 +27,6 @@
 #include <unistd.h>
 
 #include "nodes/nodeFuncs.h"
-#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 
 #include "plan.h"

@@ -23,6 +23,7 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_proc.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
@@ -31,6 +32,7 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
+#include "optimizer/tlist.h"
 #include "parser/parsetree.h"
 #include "storage/fd.h"
 #include "utils/lsyscache.h"
@@ -40,7 +42,6 @@
 /* Why a statement is not run ahead, as EXPLAIN says it; by RunAheadRefusal. */
 static const char *const refusals[] = {
 	[RUN_AHEAD_ALLOWED] = NULL,
-	[RUN_AHEAD_NOT_OURS] = NULL,
 	[RUN_AHEAD_PERMANENT_TARGET] = "changes rows of a permanent table",
 	[RUN_AHEAD_MODIFYING_WITH] = "WITH has a statement that modifies data",
 	[RUN_AHEAD_UNSAFE] = "query is not parallel safe",
@@ -50,12 +51,41 @@ static const char *const refusals[] = {
 	[RUN_AHEAD_TOO_LARGE] = "its rows may exceed temp_file_limit",
 };
 
+/* Could workers scan the table of node, if that names one?  Its indexes do not count. */
+static bool
+is_large_table(Node *node)
+{
+	RangeTblEntry *rte = (RangeTblEntry *) node;
+	Relation	rel;
+	bool		result;
+
+	if (!IsA(node, RangeTblEntry) || rte->rtekind != RTE_RELATION)
+		return false;
+	if (rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW)
+		return rte->relkind != RELKIND_VIEW;
+	if (rte->inh && has_subclass(rte->relid))
+		return true;
+	rel = tp_relation_open(rte->relid);
+	result = RelationGetParallelWorkers(rel, 0) > 0 ||
+		RelationGetNumberOfBlocks(rel) >= (BlockNumber) min_parallel_table_scan_size;
+	RelationClose(rel);
+	return result;
+}
+
+static bool
+changes_temp_table(Query *query)
+{
+	return get_rel_persistence(rt_fetch(query->resultRelation,
+										query->rtable)->relid) == RELPERSISTENCE_TEMP;
+}
+
 /*
- * Does query, which has been rewritten, change a table by rows that it reads from
- * others?  A cheap test, for every statement.
+ * Does query, which has been rewritten, change a table by rows that it finds in
+ * others, with a temporary one among these, and one that is large enough for workers?
+ * A cheap test, for every statement.  The relations are locked.
  */
 bool
-tp_modifies_from_query(Query *query)
+tp_may_run_ahead(Query *query)
 {
 	RangeTblRef *source;
 
@@ -64,17 +94,24 @@ tp_modifies_from_query(Query *query)
 		case CMD_UPDATE:
 		case CMD_DELETE:
 		case CMD_MERGE:
-			return tp_run_ahead >= RUN_AHEAD_MODIFY;
+			if (tp_run_ahead < RUN_AHEAD_MODIFY)
+				return false;
+			break;
 		case CMD_INSERT:
 			if (tp_run_ahead < RUN_AHEAD_INSERT || query->jointree == NULL ||
 				list_length(query->jointree->fromlist) != 1)
 				return false;
 			source = linitial(query->jointree->fromlist);
-			return IsA(source, RangeTblRef) &&
-				rt_fetch(source->rtindex, query->rtable)->rtekind == RTE_SUBQUERY;
+			if (!IsA(source, RangeTblRef) ||
+				rt_fetch(source->rtindex, query->rtable)->rtekind != RTE_SUBQUERY)
+				return false;
+			break;
 		default:
 			return false;
 	}
+	return (changes_temp_table(query) || tp_reads_temp_table(query)) &&
+		(debug_parallel_query != DEBUG_PARALLEL_OFF ||
+		 tp_any_range_table_entry(query, is_large_table));
 }
 
 static bool
@@ -84,7 +121,7 @@ is_current_of(Node *node)
 }
 
 /*
- * May query, for which tp_modifies_from_query() is true, be run ahead?
+ * May query, for which tp_may_run_ahead() is true, be run ahead?
  *
  * Other sessions may change the rows of a permanent table while they are found.
  * Core then looks for their newest version, and evaluates a part of the plan again
@@ -101,22 +138,18 @@ RunAheadRefusal
 tp_run_ahead_refusal(Query *query)
 {
 	Query		below = *query;
-	bool		temporary = get_rel_persistence(rt_fetch(query->resultRelation,
-														 query->rtable)->relid) ==
-		RELPERSISTENCE_TEMP;
 
 	below.returningList = below.mergeActionList = below.withCheckOptions = NIL;
 	below.onConflict = NULL;
 
-	if (!temporary && !tp_reads_temp_table(query))
-		return RUN_AHEAD_NOT_OURS;
-	if (!temporary && query->commandType != CMD_INSERT)
+	if (query->commandType != CMD_INSERT && !changes_temp_table(query))
 		return RUN_AHEAD_PERMANENT_TARGET;
 	if (query->hasModifyingCTE)
 		return RUN_AHEAD_MODIFYING_WITH;
 	if (query->cteList != NIL &&
 		(contain_subplans((Node *) query->returningList) ||
 		 contain_subplans((Node *) query->mergeActionList) ||
+		 contain_subplans(merge_join_condition(query)) ||
 		 contain_subplans((Node *) query->withCheckOptions) ||
 		 contain_subplans((Node *) query->onConflict)))
 		return RUN_AHEAD_SHARED_WITH;
@@ -128,6 +161,73 @@ tp_run_ahead_refusal(Query *query)
 		return RUN_AHEAD_VOLATILE;
 	return tp_contains((Node *) &below, tp_checks_domain) ?
 		RUN_AHEAD_UNSAFE : RUN_AHEAD_ALLOWED;
+}
+
+/* ----------
+ * Default values that are not parallel safe
+ * ----------
+ */
+
+/* Must expr, of the target list of an INSERT, be evaluated as rows are inserted? */
+static bool
+must_wait(Node *expr)
+{
+	return (contain_volatile_functions(expr) ||
+			tp_contains(expr, tp_checks_domain)) &&
+		!contain_var_clause(expr) && !contain_subplans(expr);
+}
+
+/*
+ * Take the values that are not parallel safe, and the same expression for each row,
+ * out of the target list of query, an INSERT: the defaults of columns.  NULL takes
+ * their place.  Returns them as a List of TargetEntry, for
+ * tp_place_run_ahead_node().  Scribbles on query.
+ */
+List *
+tp_take_defaults(Query *query)
+{
+	List	   *defaults = NIL;
+	ListCell   *lc;
+
+	/* what follows the target list must not change the number of rows */
+	if (query->commandType != CMD_INSERT || query->hasTargetSRFs ||
+		query->limitOffset != NULL || query->limitCount != NULL)
+		return NIL;
+	foreach(lc, query->targetList)
+	{
+		TargetEntry *tle = lfirst(lc);
+		Node	   *expr = (Node *) tle->expr;
+
+		if (!must_wait(expr))
+			continue;
+		defaults = lappend(defaults, flatCopyTargetEntry(tle));
+		tle->expr = (Expr *) makeNullConst(exprType(expr), exprTypmod(expr),
+										   exprCollation(expr));
+	}
+	return defaults;
+}
+
+/*
+ * Have node, above the plan of stmt's SELECT, evaluate defaults.  stmt is made anew
+ * if what they depend on changes, as with any expression in a plan.
+ */
+static void
+give_defaults(CustomScan *node, List *defaults, PlannedStmt *stmt)
+{
+	ListCell   *lc;
+
+	foreach(lc, defaults)
+	{
+		TargetEntry *tle = lfirst(lc);
+		TargetEntry *column = get_tle_by_resno(node->scan.plan.targetlist, tle->resno);
+		List	   *relids = NIL;
+		List	   *items = NIL;
+
+		column->expr = expression_planner_with_deps(tle->expr, &relids, &items);
+		stmt->relationOids = list_concat(stmt->relationOids, relids);
+		/* those of plan_saving.c are the last ones */
+		stmt->invalItems = list_concat(items, stmt->invalItems);
+	}
 }
 
 /* ----------
@@ -223,17 +323,20 @@ tp_run_ahead_node(Plan *child, int plan_node_id)
 }
 
 /*
- * If stmt, the plan of a statement that changes a table, needs parallel mode, give it
- * the node, numbered after all others.  Changes the plan in place.
+ * Give stmt, the plan of a statement that changes a table and needs parallel mode, the
+ * node, numbered after all others.  It evaluates defaults, those that
+ * tp_take_defaults() has taken out of its query.  Changes the plan in place.
  */
 void
-tp_place_run_ahead_node(PlannedStmt *stmt)
+tp_place_run_ahead_node(PlannedStmt *stmt, List *defaults)
 {
 	Plan	   *modify = &castNode(ModifyTable, stmt->planTree)->plan;
 	Plan	   *child = outerPlan(modify);
-	Plan	   *plan;
+	CustomScan *node = tp_run_ahead_node(child,
+										 tp_statement_facts(stmt).last_node_id + 1);
+	Plan	   *plan = &node->scan.plan;
 
-	plan = &tp_run_ahead_node(child, tp_statement_facts(stmt).last_node_id + 1)->scan.plan;
+	give_defaults(node, defaults, stmt);
 	/* the statement costs as much more as what it reads */
 	modify->startup_cost += plan->startup_cost - child->startup_cost;
 	modify->total_cost += plan->total_cost - child->total_cost;

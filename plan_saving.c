@@ -38,9 +38,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/plancat.h"
-#include "optimizer/planner.h"
 #include "utils/inval.h"
-#include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
 #include "plan.h"
@@ -234,6 +232,16 @@ tp_attach_savings(PlannedStmt *stmt, List *flushed, List *notes)
 		return;
 	foreach(lc, lost)
 		attach_saving(stmt, &((GatherSaving *) lfirst(lc))->saving);
+}
+
+/* Store in stmt what is lost in from, a plan of the same statement. */
+void
+tp_copy_savings(PlannedStmt *from, PlannedStmt *stmt)
+{
+	ListCell   *lc;
+
+	foreach(lc, tp_savings_of(from))
+		attach_saving(stmt, lfirst(lc));
 }
 
 /* Does stmt have lost savings?  Looks at its last item only. */

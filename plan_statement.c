@@ -19,7 +19,6 @@
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
-#include "storage/bufmgr.h"
 #include "utils/lsyscache.h"
 
 #include "exec.h"
@@ -81,25 +80,33 @@ static PlannedStmt *
 plan_modification(const PlannerCall *call)
 {
 	PlannerCall again = *call;
-	RunAheadRefusal refusal = tp_run_ahead_refusal(call->args.parse);
+	Query	   *parse = call->args.parse;
+	List	   *defaults;
+	RunAheadRefusal refusal;
 	PlannedStmt *parallel = NULL;
 	PlannedStmt *stmt;
 
+	again.args.parse = copyObject(parse);
+	defaults = tp_take_defaults(parse);
+	refusal = tp_run_ahead_refusal(parse);
 	if (refusal == RUN_AHEAD_ALLOWED)
 	{
-		again.args.parse = copyObject(call->args.parse);
 		parallel = plan_with_workers(call, true);
-		if (!parallel->parallelModeNeeded)
+		if (!parallel->parallelModeNeeded && defaults == NIL)
 			return parallel;
-		if (tp_rows_exceed_file_limit(outerPlan(parallel->planTree)))
-			refusal = RUN_AHEAD_TOO_LARGE;
-		tp_place_run_ahead_node(parallel);
 	}
 	stmt = plan_without_temp_tables(&again);
-	if (refusal == RUN_AHEAD_ALLOWED)
-		return plan_costs_less(stmt->planTree, parallel->planTree) ?
-			stmt : parallel;
-	if (refusal != RUN_AHEAD_NOT_OURS)
+	if (parallel != NULL && !parallel->parallelModeNeeded)
+		tp_copy_savings(parallel, stmt);
+	else if (parallel != NULL && tp_rows_exceed_file_limit(outerPlan(parallel->planTree)))
+		refusal = RUN_AHEAD_TOO_LARGE;
+	else if (parallel != NULL)
+	{
+		tp_place_run_ahead_node(parallel, defaults);
+		if (!plan_costs_less(stmt->planTree, parallel->planTree))
+			return parallel;
+	}
+	if (refusal != RUN_AHEAD_ALLOWED)
 		tp_note_refusal(stmt, refusal);
 	return stmt;
 }
@@ -153,7 +160,7 @@ tp_plan_statement(const PlannerCall *call)
 		!IsParallelWorker();
 
 	/* the server's own queries for foreign keys change a few rows at a time */
-	if (consider_temp && tp_modifies_from_query(parse) && !InNoForceRLSOperation())
+	if (consider_temp && tp_may_run_ahead(parse) && !InNoForceRLSOperation())
 		return plan_modification(call);
 	if (consider_temp && parse->commandType == CMD_SELECT &&
 		(call->args.cursorOptions & CURSOR_OPT_PARALLEL_OK) != 0)

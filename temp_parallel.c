@@ -20,7 +20,6 @@
 #include "optimizer/plancat.h"
 #include "tcop/utility.h"
 #include "utils/inval.h"
-#include "utils/memutils.h"
 
 #include "exec.h"
 #include "readonly.h"

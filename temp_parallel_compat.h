@@ -323,6 +323,18 @@ sort_cost(double rows, int width, double limit)
 	return sort.total_cost;
 }
 
+/* From 17 on: what ModifyTable looks at for NOT MATCHED BY SOURCE of MERGE. */
+static inline Node *
+merge_join_condition(const Query *query)
+{
+#if PG_VERSION_NUM >= 170000
+	return query->mergeJoinCondition;
+#else
+	(void) query;
+	return NULL;
+#endif
+}
+
 /* Does plan cost less than other?  Disabled nodes count first, as for paths. */
 static inline bool
 plan_costs_less(const Plan *plan, const Plan *other)

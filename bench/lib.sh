@@ -9,7 +9,8 @@
 #   bench_driver MODULE ARG...  run a module or package of bench/tpbench as a step
 #   bench_main MODULE VALUED FLAGS ARG...  all of a program whose options, --pg-config and
 #                               --keep excepted, are those of its driver: VALUED, which
-#                               have a value, and FLAGS; lists with spaces around each
+#                               have a value, and FLAGS; lists with spaces around each.
+#                               $buffers may say how many the cluster has
 #   python_venv NAME REQUIREMENTS  install Python packages into a virtual environment
 
 # For what is expensive to obtain again. The user may delete it.
@@ -86,7 +87,7 @@ bench_driver() {
 
 bench_main() {
 	local module=$1 valued=$2 flags=$3 options=() pg_config=''
-	local buffers=512MB		# room for all tables
+	local buffers=${buffers-512MB}		# room for all tables
 	shift 3
 	while [ $# -gt 0 ]; do
 		case $1 in

@@ -45,6 +45,7 @@ INSERT INTO query (query) VALUES
 	('SELECT count(DISTINCT pad) FROM t WHERE id <= @'),
 	('SELECT v, rank() OVER (ORDER BY pg_temp.expensive(v)) FROM t WHERE id <= @'),
 	('SELECT generate_series(1, v), pg_temp.expensive(v) FROM t WHERE id <= @'),
+	('SELECT pg_temp.expensive(generate_series(1, v)) FROM t WHERE id <= @'),
 	('SELECT count(*) FROM t JOIN u USING (id) WHERE t.id <= @'),
 	('SELECT * FROM t JOIN u USING (v) WHERE t.id <= @ AND u.id <= @'),
 	('SELECT * FROM t JOIN u ON t.id = u.v WHERE u.id <= @ AND pg_temp.expensive(t.v + u.v) > 1'),
@@ -111,6 +112,12 @@ SELECT s, u.* FROM unnest(ARRAY['enable_seqscan', 'enable_indexscan', 'enable_bi
 	'enable_mergejoin', 'enable_material', 'enable_gathermerge', 'enable_memoize']) s,
 	pg_temp.uncharged_with(s) u;
 
+-- Workers aggregate partitions completely.
+SET enable_partitionwise_aggregate = on;
+SELECT pg_temp.is_parallel(q, 700, 0) AS free, pg_temp.is_parallel(q, 700, 1e9) AS prohibitive
+  FROM (VALUES ('SELECT id FROM pt WHERE id <= 100 OR id > 19900 GROUP BY id HAVING pg_temp.expensive(count(*)::int) > 0 ORDER BY id')) AS query (q);
+RESET enable_partitionwise_aggregate;
+
 -- Gathers above the first part of a UNION are charged with the
 -- parallel_setup_cost that is in effect while its second part is planned: there
 -- an immutable function reads it.
@@ -120,3 +127,25 @@ SET parallel_setup_cost = 100;
 SET temp_parallel.buffer_scan_cost = 10;
 UPDATE t SET v = v + 1;
 SELECT max(x) > 100 AS charged FROM (SELECT -count(pad) FROM t UNION SELECT pg_temp.setup_cost()) s (x);
+
+-- Where no Gather can win, nothing is charged, and the pool is not counted: one process
+-- does all of the work for less than parallel_setup_cost.  Only in the first part of
+-- each UNION: the second part is this function again.
+SET parallel_setup_cost = 1000;
+CREATE FUNCTION pg_temp.is_charged(query text) RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE
+	answer bool;
+BEGIN
+	EXECUTE format('SELECT max(x) > 1000 FROM ((%s) UNION SELECT pg_temp.setup_cost()) s (x)', query) INTO answer;
+	RETURN answer;
+END $$;
+SELECT pg_temp.is_charged(query) AS charged, query FROM unnest(ARRAY[
+	'SELECT -count(pad) FROM t WHERE id = 42',
+	'SELECT id FROM t ORDER BY id LIMIT 5',
+	'SELECT id FROM t ORDER BY pad LIMIT 5',
+	'SELECT -count(pad) FROM t WHERE id < 1000',
+	'SELECT -count(pg_temp.expensive(v)) FROM t WHERE id < 1000',
+	'SELECT DISTINCT pg_temp.expensive(v) FROM t WHERE id < 1000',
+	'SELECT -sum(v) OVER () FROM t LIMIT 5',
+	'SELECT pg_temp.expensive(v) FROM t LIMIT 5',
+	'SELECT pg_temp.expensive(v) FROM t LIMIT 500']) AS query;

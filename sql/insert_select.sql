@@ -5,8 +5,8 @@
 --
 CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
-\i sql/include/inserts.sql
-\set run 'SELECT * FROM pg_temp.inserts'
+\i sql/include/changes.sql
+\set run 'SELECT * FROM pg_temp.changes'
 
 CREATE TABLE insert_p (id int, k int, s text) WITH (autovacuum_enabled = off);
 INSERT INTO insert_p SELECT i, i % 10, 'p' || i FROM generate_series(1, 3000) i;

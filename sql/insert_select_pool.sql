@@ -7,7 +7,7 @@
 SET temp_buffers = 100;
 LOAD 'temp_parallel';
 CREATE EXTENSION temp_parallel;
-\i sql/include/inserts.sql
+\i sql/include/changes.sql
 
 -- dead rows, whose hint bits nobody has set; a TOAST table; both in the same pool
 CREATE TEMP TABLE source (id int, k int, v text, w text);
@@ -72,7 +72,7 @@ DROP TABLE far;
 
 -- the same statements, off and on
 TRUNCATE target, pt2;
-SELECT * FROM pg_temp.inserts('INSERT INTO target SELECT * FROM source', 'SELECT id, md5(v), md5(w) FROM target');
-SELECT * FROM pg_temp.inserts('INSERT INTO target SELECT id % 100, k FROM source ON CONFLICT DO NOTHING', 'SELECT id FROM target');
-SELECT * FROM pg_temp.inserts('INSERT INTO pt2 SELECT id, 2, v FROM pt1', 'SELECT id, md5(v) FROM pt2');
+SELECT * FROM pg_temp.changes('INSERT INTO target SELECT * FROM source', 'SELECT id, md5(v), md5(w) FROM target');
+SELECT * FROM pg_temp.changes('INSERT INTO target SELECT id % 100, k FROM source ON CONFLICT DO NOTHING', 'SELECT id FROM target');
+SELECT * FROM pg_temp.changes('INSERT INTO pt2 SELECT id, 2, v FROM pt1', 'SELECT id, md5(v) FROM pt2');
 DROP EXTENSION temp_parallel;

@@ -5,6 +5,8 @@
 --
 CREATE EXTENSION temp_parallel;
 \i sql/include/cheap_workers.sql
+-- the changes between the queries have no workers
+SET temp_parallel.run_ahead = off;
 
 -- Tables with a TOAST table and indexes of several access methods.
 CREATE TEMP TABLE t (id int PRIMARY KEY, k int, v text) WITH (parallel_workers = 2);

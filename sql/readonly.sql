@@ -14,6 +14,8 @@
 CREATE EXTENSION temp_parallel;
 SET temp_buffers = 100;
 \i sql/include/cheap_workers.sql
+-- the changes between the queries have no workers
+SET temp_parallel.run_ahead = off;
 \i sql/include/same.sql
 SET work_mem = '64kB';
 

@@ -4,6 +4,8 @@
 LOAD 'temp_parallel';
 SET compute_query_id = off;	-- EXPLAIN VERBOSE prints it
 \i sql/include/shapes.sql
+-- rows are where the leader has put them
+SET temp_parallel.run_ahead = off;
 
 -- fewer buffers than the tables have pages, so that pages are evicted
 SET temp_buffers = '2MB';

@@ -29,6 +29,8 @@ INSERT INTO log VALUES (0);
 CREATE FUNCTION notes() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN UPDATE log SET n = n + 1; RETURN true; END $$;
 CREATE DOMAIN noted AS int CHECK (notes());
 CREATE TYPE noted_pair AS (a noted, b int);
+-- notes() is not to have workers for its UPDATE
+SET temp_parallel.run_ahead = insert;
 CREATE EXTENSION temp_parallel;
 SELECT workers_launched FROM temp_parallel_stats() \gset before_
 SELECT sum((('(' || id || ',1)')::noted_pair).a) FROM t;

@@ -11,6 +11,9 @@ from .sequence import TABLES, WIDTHS, Broken, Query, Runner, Settings, Table
 # add_path() treats paths whose costs differ by less than one percent as equal.
 BOUND = 2 * 1.01
 
+# A column that costs far more than to read its row.
+COMPUTED = " + ".join(["sin(grp)"] * 60)
+
 
 def queries(tables):
     """Queries over all of these tables, one to three."""
@@ -29,7 +32,10 @@ def queries(tables):
     else:
         sql += [f"SELECT grp, count(*) FROM {names[0]} GROUP BY 1",
                 f"SELECT count(*) FROM {names[0]} WHERE grp = 3",
-                f"SELECT count(*) FROM {names[0]} a JOIN {names[0]} b USING (id)"]
+                f"SELECT count(*) FROM {names[0]} a JOIN {names[0]} b USING (id)",
+                f"SELECT {COMPUTED} FROM {names[0]}",
+                f"SELECT {COMPUTED}, id FROM {names[0]} ORDER BY id LIMIT 20",
+                f"SELECT {COMPUTED}, count(*) FROM {names[0]} GROUP BY 1"]
     return [Query(frozenset(tables), statement) for statement in sql]
 
 
@@ -50,6 +56,7 @@ def random_sequence(runner, rng):
     workers = rng.choice([2, 4, 32])
     prepared = rng.random() < 0.3
     runner.begin(Settings(seq_page_cost=rng.choice([0, 0, 0.3, 2]), prepared=prepared,
+                          setup_cost=rng.choice([0, 0, 0, 100, 400]),
                           page_cost=8 * (1 - 1 / workers) * 10 ** rng.uniform(-0.3, 1)))
     if prepared:
         tables = [Table(t, workers, rng.choice([8, 28]), 45) for t in range(TABLES)]
@@ -165,6 +172,22 @@ def paid_in_part(runner):
             runner.query(queries([0, 1])[3])
 
 
+def computed_columns(runner, column=f"{COMPUTED} FROM t0"):
+    """Nearly all that workers save is in computing a column."""
+    runner.begin(Settings(page_cost=8 * 60))
+    runner.change(Table(0, 64).create(100))
+    for _ in range(60):
+        runner.query(Query(frozenset([0]), f"SELECT {column}"))
+
+
+def computed_columns_grouped(runner):
+    computed_columns(runner, f"{COMPUTED}, count(*) FROM t0 GROUP BY 1")
+
+
+def computed_columns_of_window(runner):
+    computed_columns(runner, f"{COMPUTED}, rank() OVER (ORDER BY {COMPUTED}) FROM t0 LIMIT 50")
+
+
 def limited(rows):
     return Query(frozenset([0]), f"SELECT id FROM t0 WHERE id > 0 LIMIT {rows}")
 
@@ -219,8 +242,9 @@ def main():
 
     for sequence in (reloaded_when_flushed, queried_often, one_clean_one_dirty, unlike_tables,
                      unlike_tables_joined, many_cached_plans,
-                     cached_plan_and_flush, several_gathers, paid_in_part, half_is_read,
-                     little_is_read):
+                     cached_plan_and_flush, several_gathers, paid_in_part,
+                     computed_columns, computed_columns_grouped, computed_columns_of_window,
+                     half_is_read, little_is_read):
         name = sequence.__name__.replace("_", " ")
         print(f"{name}: ratio {run(name, lambda: sequence(runner)):.3f}")
 

@@ -19,13 +19,13 @@ SET jit = off
 SET max_parallel_workers = 1
 SET max_parallel_workers_per_gather = 64
 SET min_parallel_table_scan_size = 0
-SET parallel_setup_cost = 0
 SET parallel_tuple_cost = 0
 SET plan_cache_mode = force_generic_plan
 SET cpu_tuple_cost = 1
 SET cpu_operator_cost = 0.1
 SET temp_parallel.buffer_scan_cost = 0
 SET temp_parallel.share_local_buffers = off
+SET temp_parallel.run_ahead = off
 """.strip().split("\n")
 
 DIRTY = """
@@ -64,6 +64,7 @@ class Query:
 class Settings:
     page_cost: float = 1.0
     seq_page_cost: float = 0.0
+    setup_cost: float = 0.0
     prepared: bool = False      # queries have cached plans
 
 
@@ -159,6 +160,7 @@ class Runner:
             for table in range(TABLES):
                 ask(session, f"DROP TABLE IF EXISTS t{table}")
             ask(session, f"SET seq_page_cost = {settings.seq_page_cost}")
+            ask(session, f"SET parallel_setup_cost = {settings.setup_cost}")
             ask(session, f"SET random_page_cost = {settings.seq_page_cost}")
         ask(self.real, f"SET temp_parallel.write_temp_page_cost = {settings.page_cost}")
         ask(self.other, f"SET temp_parallel.write_temp_page_cost = {NEVER}")

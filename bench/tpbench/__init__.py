@@ -1,6 +1,6 @@
 """The measurements that the programs in bench and script/demo run.
 
 Packages: versus (bench/versus), filled (bench/fill_and_query), choice
-(bench/planner_choice), sequences (bench/planner_sequences), and common, which several of
-them use. Programs of a single module: demo, share, insert_select.
+(bench/planner_choice), sequences (bench/planner_sequences), job (bench/job), and common,
+which several of them use. Programs of a single module: demo, share, insert_select.
 """

@@ -15,9 +15,12 @@ def require_writable(*paths):
             open(path, "a").close()
 
 
-def rows_and_rounds(program, rows, rounds):
-    """The arguments of a program with these two options, and their defaults."""
+def rows_and_rounds(program, rows, rounds, lists={}):
+    """The arguments of a program with these two options, and lists: {option: [value, ...]};
+    with their defaults."""
     parser = argparse.ArgumentParser(prog=program)
+    for option, default in lists.items():
+        parser.add_argument(option, type=listed(str), default=default)
     parser.add_argument("--rows", type=int, default=rows)
     parser.add_argument("--rounds", type=int, default=rounds)
     args = parser.parse_args()

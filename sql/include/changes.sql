@@ -1,6 +1,6 @@
 \set ECHO none
 --
--- A function that runs an INSERT into a temporary table with its SELECT run by
+-- A function that runs a statement that changes tables with its rows found by
 -- workers only, by workers and leader, and serially; and the settings of
 -- cheap_workers.sql.
 --
@@ -8,11 +8,11 @@
 \i sql/include/same.sql
 
 -- Runs a statement in three ways, undoes each, and compares what is in the tables
--- of target, a query, afterwards.
+-- of target, a query, afterwards, and what the statement returns.
 --   workers  were any launched, or the reason that EXPLAIN gives
 --   n        rows that target then has
 --   answers  the same in the three ways? Rows that differ are printed.
-CREATE FUNCTION pg_temp.inserts(statement text, target text)
+CREATE FUNCTION pg_temp.changes(statement text, target text)
 RETURNS TABLE (workers text, n bigint, answers text)
 LANGUAGE plpgsql
 SET temp_parallel.run_ahead = on SET parallel_leader_participation = on
@@ -22,6 +22,8 @@ DECLARE
 	line text;
 	result text;
 	results text[] := '{}';
+	lines text[];
+	returned text[] := '{}';
 BEGIN
 	workers := 'none';
 	FOREACH mode IN ARRAY ARRAY['workers', 'all', 'core'] LOOP
@@ -29,6 +31,7 @@ BEGIN
 						   CASE WHEN mode = 'core' THEN 'off' ELSE 'on' END, true),
 				set_config('parallel_leader_participation',
 						   CASE WHEN mode = 'workers' THEN 'off' ELSE 'on' END, true);
+		lines := '{}';
 		BEGIN
 			IF mode = 'all' THEN
 				FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' ||
@@ -39,6 +42,10 @@ BEGIN
 					ELSIF line ~ 'Not Run Ahead' THEN
 						workers := substring(line FROM 'Not Run Ahead: (.*)');
 					END IF;
+				END LOOP;
+			ELSIF statement ~ '^[^W].*RETURNING [^*]' THEN
+				FOR line IN EXECUTE regexp_replace(statement, 'RETURNING (.*)', 'RETURNING ROW(\1)::text') LOOP
+					lines := lines || line;
 				END LOOP;
 			ELSE
 				EXECUTE statement;
@@ -58,9 +65,11 @@ BEGIN
 				END IF;
 		END;
 		results := results || coalesce(result, 'nothing');
+		returned := returned || coalesce((SELECT string_agg(r, E'\n' ORDER BY r) FROM unnest(lines) r), 'nothing');
 	END LOOP;
 	answers := CASE WHEN pg_temp.same('workers alone', results[1], results[3]) AND
-						 pg_temp.same('workers and leader', results[2], results[3])
+						 pg_temp.same('workers and leader', results[2], results[3]) AND
+						 pg_temp.same('returned', returned[1], returned[3])
 			   THEN 'same' ELSE 'DIFFERENT' END;
 	RETURN NEXT;
 END

@@ -1,0 +1,275 @@
+--
+-- UPDATE and DELETE of temporary tables: workers find the rows, or that is refused and
+-- EXPLAIN says why; in either case the tables are afterwards as without the module, and
+-- so is what is returned. If something here differs, rows are wrong or lost, or a
+-- statement fails that did not.
+--
+LOAD 'temp_parallel';
+CREATE EXTENSION temp_parallel;
+\i sql/include/changes.sql
+\set run 'SELECT * FROM pg_temp.changes'
+
+CREATE TABLE ahead_p (id int PRIMARY KEY, k int, s text) WITH (autovacuum_enabled = off);
+INSERT INTO ahead_p SELECT i, i % 10, 'p' || i FROM generate_series(1, 1000) i;
+ANALYZE ahead_p;
+CREATE TEMP TABLE t (id int, k int, s text);
+INSERT INTO t SELECT i, i % 7, 't' || i FROM generate_series(1, 1500) i;
+CREATE TEMP TABLE u (id int, k int, s text);
+INSERT INTO u SELECT i, i % 5, 'u' || i FROM generate_series(1, 1200, 3) i;
+ANALYZE t, u;
+CREATE TEMP SEQUENCE ahead_seq;
+
+EXPLAIN (COSTS OFF) UPDATE t SET s = s || '!' WHERE k = 3;
+EXPLAIN (COSTS OFF) DELETE FROM t USING u WHERE t.id = u.id AND u.k = 2;
+
+--
+-- Where the rows come from
+--
+:run ('UPDATE t SET s = s || ''!'' WHERE k = 3 RETURNING id, s', 'TABLE t');
+:run ('UPDATE t SET k = p.k, s = p.s FROM ahead_p p WHERE p.id = t.id RETURNING t.id, t.k, p.s', 'TABLE t');
+:run ('UPDATE t SET k = g.n FROM (SELECT k, count(*) AS n FROM u GROUP BY k) g WHERE g.k = t.k', 'TABLE t');
+-- the target is read twice, and sees itself as it was
+:run ('UPDATE t SET k = b.k + 100 FROM t b WHERE b.id = t.id + 1', 'TABLE t');
+:run ('UPDATE t SET (k, s) = (SELECT max(k), min(s) FROM u) WHERE id % 2 = 0', 'TABLE t');
+:run ('UPDATE t SET k = (SELECT count(*) FROM u WHERE u.k = t.k) WHERE id < 100', 'TABLE t');
+:run ('WITH g AS MATERIALIZED (SELECT k, sum(id) AS n FROM u GROUP BY k) UPDATE t SET k = g.n FROM g WHERE g.k = t.k', 'TABLE t');
+:run ('DELETE FROM t WHERE k = 3 RETURNING id, k, s', 'TABLE t');
+:run ('DELETE FROM t', 'TABLE t');
+:run ('DELETE FROM t USING ahead_p p, u WHERE p.id = t.id AND u.id = p.id RETURNING t.id, p.s, u.s', 'TABLE t');
+:run ('DELETE FROM t WHERE id IN (SELECT id FROM u) AND NOT EXISTS (SELECT FROM ahead_p p WHERE p.id = t.id AND p.k = 3)', 'TABLE t');
+-- copies of rows
+CREATE TEMP TABLE copies AS SELECT id % 300 AS id, id % 3 AS k, s FROM t;
+ANALYZE copies;
+:run ('DELETE FROM copies WHERE ctid NOT IN (SELECT min(ctid) FROM copies GROUP BY id, k)', 'SELECT id, k FROM copies');
+:run ('DELETE FROM copies a USING copies b WHERE a.id = b.id AND a.ctid > b.ctid', 'SELECT * FROM copies');
+:run ('DELETE FROM copies USING (SELECT ctid AS c, row_number() OVER (PARTITION BY id ORDER BY s) AS n FROM copies) r WHERE r.c = copies.ctid AND r.n > 1 RETURNING copies.id, r.n', 'TABLE copies');
+-- no row, and a target that is empty
+:run ('UPDATE t SET k = 0 WHERE id < 0 RETURNING id, k', 'TABLE t');
+:run ('DELETE FROM u WHERE false', 'TABLE u');
+
+--
+-- The target
+--
+-- partitions, and rows that move between them
+CREATE TEMP TABLE parts (id int, k int, s text) PARTITION BY LIST (k);
+CREATE TEMP TABLE parts_0 PARTITION OF parts FOR VALUES IN (0, 1, 2);
+CREATE TEMP TABLE parts_1 PARTITION OF parts FOR VALUES IN (3, 4) PARTITION BY RANGE (id);
+CREATE TEMP TABLE parts_1a PARTITION OF parts_1 FOR VALUES FROM (0) TO (700);
+CREATE TEMP TABLE parts_1b (s text, gone int, k int, id int);
+ALTER TABLE parts_1b DROP COLUMN gone;
+ALTER TABLE parts_1 ATTACH PARTITION parts_1b FOR VALUES FROM (700) TO (9999);
+CREATE TEMP TABLE parts_2 PARTITION OF parts DEFAULT;
+INSERT INTO parts SELECT * FROM t;
+ANALYZE parts;
+:run ('UPDATE parts SET k = (k + 1) % 6 WHERE id % 3 = 0 RETURNING tableoid::regclass, id, k, s', 'SELECT tableoid::regclass, * FROM parts');
+:run ('UPDATE parts SET s = u.s, id = parts.id + 1 FROM u WHERE u.id = parts.id RETURNING parts.id, parts.s', 'SELECT tableoid::regclass, * FROM parts');
+:run ('DELETE FROM parts USING u WHERE u.id = parts.id RETURNING parts.id, parts.tableoid::regclass', 'SELECT tableoid::regclass, * FROM parts');
+-- inheritance
+CREATE TEMP TABLE parent (id int, k int, s text);
+CREATE TEMP TABLE child (more text) INHERITS (parent);
+INSERT INTO parent SELECT * FROM t WHERE id < 500;
+INSERT INTO child SELECT *, 'more' FROM t WHERE id >= 500;
+ANALYZE parent, child;
+:run ('UPDATE parent SET s = ''new'' FROM u WHERE u.id = parent.id', 'SELECT tableoid::regclass, * FROM parent');
+:run ('DELETE FROM parent WHERE k IN (SELECT k FROM u WHERE id < 5) RETURNING parent.tableoid::regclass, id', 'SELECT tableoid::regclass, * FROM parent');
+:run ('DELETE FROM ONLY parent WHERE k = 2', 'SELECT tableoid::regclass, * FROM parent');
+-- updatable views, with a condition that is checked and one that hides rows
+CREATE TEMP VIEW partly AS SELECT id, k, s FROM t WHERE k < 4 WITH CHECK OPTION;
+:run ('UPDATE partly SET s = s || u.k FROM u WHERE u.id = partly.id RETURNING partly.id, partly.s', 'TABLE t');
+:run ('UPDATE partly SET k = k + 3', 'TABLE t');
+CREATE TEMP VIEW barrier WITH (security_barrier) AS SELECT * FROM t WHERE id % 2 = 0;
+:run ('DELETE FROM barrier WHERE s LIKE ''t1%''', 'TABLE t');
+-- an INSTEAD OF trigger
+CREATE TEMP VIEW instead AS SELECT * FROM t;
+CREATE FUNCTION pg_temp.instead() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	UPDATE t SET s = 'instead ' || NEW.s WHERE id = OLD.id;
+	RETURN NEW;
+END $$;
+CREATE TRIGGER i INSTEAD OF UPDATE ON instead FOR EACH ROW EXECUTE FUNCTION pg_temp.instead();
+:run ('UPDATE instead SET s = u.s FROM u WHERE u.id = instead.id', 'TABLE t');
+
+-- triggers: before and after rows and statements, with transition tables; rows that they
+-- refuse, change, or write elsewhere
+CREATE TEMP TABLE log (what text, n bigint);
+CREATE TEMP TABLE watched (LIKE t);
+CREATE FUNCTION pg_temp.before_row() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	IF OLD.id % 11 = 0 THEN
+		RETURN NULL;
+	END IF;
+	IF TG_OP = 'DELETE' THEN
+		RETURN OLD;
+	END IF;
+	NEW.s := NEW.s || ' before';
+	RETURN NEW;
+END $$;
+CREATE FUNCTION pg_temp.after_row() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO log VALUES (TG_OP, OLD.id);
+	RETURN NULL;
+END $$;
+CREATE FUNCTION pg_temp.after_statement() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO log SELECT TG_OP || ' statement', sum(id) FROM before;
+	RETURN NULL;
+END $$;
+CREATE TRIGGER b BEFORE UPDATE OR DELETE ON watched FOR EACH ROW EXECUTE FUNCTION pg_temp.before_row();
+CREATE TRIGGER a AFTER UPDATE OR DELETE ON watched FOR EACH ROW EXECUTE FUNCTION pg_temp.after_row();
+CREATE TRIGGER su AFTER UPDATE ON watched REFERENCING OLD TABLE AS before FOR EACH STATEMENT EXECUTE FUNCTION pg_temp.after_statement();
+CREATE TRIGGER sd AFTER DELETE ON watched REFERENCING OLD TABLE AS before FOR EACH STATEMENT EXECUTE FUNCTION pg_temp.after_statement();
+INSERT INTO watched SELECT * FROM t;
+ANALYZE watched;
+\set watched 'SELECT s, id FROM watched UNION ALL SELECT what, n FROM log'
+:run ('UPDATE watched SET k = u.k FROM u WHERE u.id = watched.id RETURNING watched.id, watched.s', :'watched');
+:run ('DELETE FROM watched USING u WHERE u.id = watched.id RETURNING watched.id', :'watched');
+-- one that changes the rows that the statement is about to change is core's error
+CREATE FUNCTION pg_temp.changes_others() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	IF pg_trigger_depth() = 1 THEN
+		UPDATE chained SET k = -1 WHERE id = OLD.id + 1;
+	END IF;
+	RETURN NEW;
+END $$;
+CREATE TEMP TABLE chained AS SELECT * FROM t WHERE id < 100;
+CREATE TRIGGER c BEFORE UPDATE ON chained FOR EACH ROW EXECUTE FUNCTION pg_temp.changes_others();
+ANALYZE chained;
+\set VERBOSITY terse
+:run ('UPDATE chained SET s = u.s FROM u WHERE u.id = chained.id', 'TABLE chained');
+:run ('UPDATE chained SET s = ''x'' WHERE k < 4', 'TABLE chained');
+\set VERBOSITY default
+
+-- foreign keys between temporary tables, and those that are checked at the end
+CREATE TEMP TABLE referenced (id int PRIMARY KEY, k int);
+INSERT INTO referenced SELECT i, i % 10 FROM generate_series(1, 1000) i;
+CREATE TEMP TABLE cascaded (id int REFERENCES referenced ON DELETE CASCADE ON UPDATE CASCADE);
+CREATE TEMP TABLE emptied (id int REFERENCES referenced ON DELETE SET NULL DEFERRABLE INITIALLY DEFERRED, n int);
+INSERT INTO cascaded SELECT i % 1000 + 1 FROM generate_series(1, 3000) i;
+INSERT INTO emptied SELECT i, i FROM generate_series(1, 1000, 2) i;
+ANALYZE referenced, cascaded, emptied;
+\set referenced 'SELECT ''r'', id, k FROM referenced UNION ALL SELECT ''c'', id, 0 FROM cascaded UNION ALL SELECT ''e'', id, n FROM emptied'
+:run ('DELETE FROM referenced WHERE k = 3', :'referenced');
+:run ('UPDATE referenced SET id = id + 5000 WHERE id % 2 = 0 AND k = 4', :'referenced');
+:run ('UPDATE emptied SET id = id + 1 WHERE id > 900', :'referenced');
+
+-- generated columns, constraints, unique indexes (also as rows are changed one by one)
+CREATE TEMP TABLE checked (id int UNIQUE, k int CHECK (k < 100), twice int GENERATED ALWAYS AS (k * 2) STORED, e int, EXCLUDE USING btree (e WITH =));
+INSERT INTO checked (id, k, e) SELECT id, k, id FROM t;
+ANALYZE checked;
+:run ('UPDATE checked SET k = u.k + 20 FROM u WHERE u.id = checked.id RETURNING checked.id, twice', 'TABLE checked');
+:run ('UPDATE checked SET k = u.id FROM u WHERE u.id = checked.id AND u.id < 110', 'TABLE checked');
+:run ('UPDATE checked SET id = -id, e = -e', 'TABLE checked');
+:run ('UPDATE checked SET e = 0 WHERE id IN (5, 6)', 'TABLE checked');
+
+-- row security
+CREATE ROLE run_ahead_user;
+CREATE TEMP TABLE secured AS SELECT * FROM t;
+ALTER TABLE secured ENABLE ROW LEVEL SECURITY;
+CREATE POLICY reads ON secured FOR SELECT TO run_ahead_user USING (k <> 2);
+CREATE POLICY writes ON secured FOR UPDATE TO run_ahead_user USING (k <> 3) WITH CHECK (id IN (SELECT id FROM u) OR k < 50);
+CREATE POLICY deletes ON secured FOR DELETE TO run_ahead_user USING (id > (SELECT avg(id) FROM u));
+GRANT ALL ON secured, u, t TO run_ahead_user;
+ANALYZE secured;
+CREATE FUNCTION pg_temp.as_user(statement text, target text) RETURNS TABLE (workers text, n bigint, answers text) LANGUAGE plpgsql AS
+	$$ BEGIN SET LOCAL ROLE run_ahead_user; RETURN QUERY SELECT * FROM pg_temp.changes(statement, target); RESET ROLE; END $$;
+SELECT * FROM pg_temp.as_user('UPDATE secured SET s = ''mine'' FROM u WHERE u.id = secured.id RETURNING secured.id, secured.s', 'TABLE secured');
+SELECT * FROM pg_temp.as_user('UPDATE secured SET k = 60', 'TABLE secured');
+SELECT * FROM pg_temp.as_user('DELETE FROM secured WHERE s <> ''''', 'TABLE secured');
+REVOKE ALL ON secured, u, t FROM run_ahead_user;
+DROP TABLE secured;
+DROP ROLE run_ahead_user;
+
+-- large values: one that is kept is read by the statement, not copied
+CREATE TEMP TABLE wide (id int, k int, v text, w text);
+ALTER TABLE wide ALTER v SET STORAGE external;
+INSERT INTO wide SELECT id, k, repeat(s, 1000), s FROM t WHERE id < 400;
+ANALYZE wide;
+:run ('UPDATE wide SET w = md5(v) WHERE k > 2 RETURNING id, w, md5(v)', 'SELECT id, k, md5(v), w FROM wide');
+:run ('UPDATE wide SET v = b.v FROM wide b WHERE b.id = wide.id + 1', 'SELECT id, k, md5(v), w FROM wide');
+:run ('DELETE FROM wide WHERE md5(v) < ''8''', 'SELECT id, md5(v) FROM wide');
+
+--
+-- Where the statement is
+--
+-- prepared, with a generic plan and without, and its plan made again
+PREPARE changes_k (int) AS UPDATE t SET s = 'changed ' || $1 WHERE k = $1;
+SET plan_cache_mode = force_generic_plan;
+EXPLAIN (COSTS OFF) EXECUTE changes_k (3);
+EXECUTE changes_k (3);
+EXECUTE changes_k (4);
+ALTER TABLE t ADD more int DEFAULT 5;
+EXECUTE changes_k (5);
+RESET plan_cache_mode;
+EXECUTE changes_k (6);
+SELECT k, s, count(*) FROM t WHERE s LIKE 'changed%' GROUP BY 1, 2 ORDER BY 1;
+DEALLOCATE changes_k;
+ALTER TABLE t DROP more;
+-- functions, savepoints and exception blocks
+CREATE FUNCTION pg_temp.in_block(n int) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	done int;
+	all_done int := 0;
+BEGIN
+	FOR i IN 1 .. n LOOP
+		BEGIN
+			UPDATE t SET k = t.k + 100 FROM u WHERE u.id = t.id;
+			GET DIAGNOSTICS done = ROW_COUNT;
+			IF i % 2 = 0 THEN
+				RAISE division_by_zero;
+			END IF;
+			all_done := all_done + done;
+		EXCEPTION WHEN division_by_zero THEN
+			NULL;
+		END;
+	END LOOP;
+	RETURN all_done;
+END $$;
+SELECT workers_launched FROM public.temp_parallel_stats() \gset before_
+SELECT pg_temp.in_block(5);
+SELECT sum(k), count(*) FROM t;
+BEGIN;
+SAVEPOINT a;
+DELETE FROM t USING u WHERE u.id = t.id;
+ROLLBACK TO a;
+DELETE FROM t WHERE k = 1;
+SELECT sum(k), count(*) FROM t;
+ROLLBACK;
+SELECT workers_launched > :before_workers_launched AS launched FROM public.temp_parallel_stats();
+-- a statement whose query looks at what another one of the same function has just changed
+BEGIN;
+UPDATE u SET k = 50 WHERE k = 4;
+:run ('UPDATE t SET k = u.k FROM u WHERE u.id = t.id', 'TABLE t');
+ROLLBACK;
+
+--
+-- What is refused
+--
+CREATE FUNCTION pg_temp.volatile(i int) RETURNS int LANGUAGE plpgsql PARALLEL RESTRICTED AS $$ BEGIN RETURN i; END $$;
+:run ('UPDATE t SET k = pg_temp.volatile(k)', 'TABLE t');
+:run ('UPDATE t SET k = nextval(''ahead_seq'') WHERE k = 3', 'SELECT id FROM t');
+:run ('DELETE FROM t WHERE pg_temp.volatile(k) = 3', 'TABLE t');
+-- above the rows that are found there may be anything
+:run ('UPDATE t SET k = 3 WHERE k = 2 RETURNING id, pg_temp.volatile(k)', 'TABLE t');
+:run ('WITH d AS (DELETE FROM u WHERE k = 1 RETURNING *) UPDATE t SET k = d.k FROM d WHERE d.id = t.id', 'TABLE t');
+:run ('WITH g AS (SELECT * FROM u) DELETE FROM t USING g WHERE g.id = t.id RETURNING t.id, (SELECT count(*) FROM g)', 'TABLE t');
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM t WHERE id = 10;
+FETCH 1 FROM c;
+EXPLAIN (COSTS OFF) UPDATE t SET k = 200 WHERE CURRENT OF c;
+UPDATE t SET k = 200 WHERE CURRENT OF c RETURNING id;
+ROLLBACK;
+-- permanent tables, also with a temporary child
+EXPLAIN (COSTS OFF) UPDATE ahead_p SET k = u.k FROM u WHERE u.id = ahead_p.id;
+:run ('UPDATE ahead_p SET k = u.k FROM u WHERE u.id = ahead_p.id', 'TABLE ahead_p');
+:run ('UPDATE ahead_p SET k = k + 1', 'TABLE ahead_p');
+CREATE TEMP TABLE p_child () INHERITS (ahead_p);
+INSERT INTO p_child SELECT id + 1000, k, s FROM t;
+:run ('DELETE FROM ahead_p WHERE k = 3', 'SELECT tableoid::regclass, * FROM ahead_p');
+DROP TABLE p_child;
+-- what is turned off
+SET temp_parallel.run_ahead = insert;
+EXPLAIN (COSTS OFF) UPDATE t SET s = s || '!' WHERE k = 3;
+RESET temp_parallel.run_ahead;
+
+DROP TABLE ahead_p;
+DROP EXTENSION temp_parallel;
