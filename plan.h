@@ -198,6 +198,7 @@ typedef enum RunAheadRefusal
 	RUN_AHEAD_TOO_LARGE
 } RunAheadRefusal;
 
+extern bool tp_reads_large_table(Query *query);
 extern bool tp_may_run_ahead(Query *query);
 extern RunAheadRefusal tp_run_ahead_refusal(Query *query);
 extern List *tp_take_defaults(Query *query);
@@ -208,7 +209,8 @@ extern CustomScan *tp_run_ahead_node(Plan *child, int plan_node_id);
 extern void tp_place_run_ahead_node(PlannedStmt *stmt, List *defaults);
 
 /* plan_portions.c */
-extern bool tp_is_fetched_late(Query *query);
+extern bool tp_may_run_portions_ahead(Query *query);
+extern bool tp_finds_first_row_late(PlannedStmt *serial);
 extern RunAheadRefusal tp_portions_refusal(Query *query, PlannedStmt *serial);
 extern RunAheadRefusal tp_place_for_portions(PlannedStmt *stmt,
 											 PlannedStmt *serial);

@@ -220,19 +220,38 @@ find_portions(PlannedStmt *stmt)
  */
 
 /*
- * May query, which has been rewritten, be such that it takes long to find its first
- * row?  A cheap test, for every query.
+ * May query, which has been rewritten, read a temporary table, and be such that it
+ * takes long to find its first row?  A cheap test, for every query.
  */
 bool
-tp_is_fetched_late(Query *query)
+tp_may_run_portions_ahead(Query *query)
 {
-	return query->rowMarks == NIL && !query->hasModifyingCTE &&
+	return tp_run_ahead >= RUN_AHEAD_ALL && query->commandType == CMD_SELECT &&
+		query->rowMarks == NIL && !query->hasModifyingCTE &&
 		(query->hasAggs || query->hasWindowFuncs || query->hasSubLinks ||
-		 query->groupClause != NIL || query->groupingSets != NIL || query->distinctClause != NIL ||
-		 query->sortClause != NIL || list_length(query->rtable) > 1 ||
+		 query->groupClause != NIL || query->groupingSets != NIL ||
+		 query->distinctClause != NIL || query->sortClause != NIL ||
+		 list_length(query->rtable) > 1 ||
 		 (query->rtable != NIL &&
 		  ((RangeTblEntry *) linitial(query->rtable))->rtekind == RTE_SUBQUERY)) &&
-		tp_reads_temp_table(query);
+		tp_reads_temp_table(query) && tp_reads_large_table(query);
+}
+
+/*
+ * Does it cost more to find the first row of serial, a plan without workers, than to
+ * start workers, in a part that can be run ahead?
+ */
+bool
+tp_finds_first_row_late(PlannedStmt *serial)
+{
+	Plan	   *top = serial->planTree;
+	Portions	portions;
+
+	if (top->total_cost <= parallel_setup_cost)
+		return false;
+	portions = find_portions(serial);
+	return portions.place != NULL &&
+		(portions.one_row || top->startup_cost > parallel_setup_cost);
 }
 
 /*
@@ -243,20 +262,12 @@ tp_is_fetched_late(Query *query)
 RunAheadRefusal
 tp_portions_refusal(Query *query, PlannedStmt *serial)
 {
-	Plan	   *top = serial->planTree;
-	Portions	portions;
-
-	if (top->total_cost <= parallel_setup_cost)
-		return RUN_AHEAD_NOT_OURS;
-	portions = find_portions(serial);
-	if (portions.place == NULL ||
-		(!portions.one_row && top->startup_cost <= parallel_setup_cost))
-		return RUN_AHEAD_NOT_OURS;
+	if (max_parallel_hazard(query) == PROPARALLEL_UNSAFE)
+		return RUN_AHEAD_UNSAFE;
 	if (tp_contains((Node *) query, tp_expression_is_volatile) ||
-		(!portions.one_row && contain_volatile_functions((Node *) query)))
+		(contain_volatile_functions((Node *) query) && !find_portions(serial).one_row))
 		return RUN_AHEAD_VOLATILE;
-	return max_parallel_hazard(query) == PROPARALLEL_UNSAFE ||
-		tp_contains((Node *) query, tp_checks_domain) ?
+	return tp_contains((Node *) query, tp_checks_domain) ?
 		RUN_AHEAD_UNSAFE : RUN_AHEAD_ALLOWED;
 }
 
@@ -316,8 +327,9 @@ make_node(const Portions *portions, int plan_node_id)
 }
 
 /*
- * Give stmt, a plan with workers, the node if that is better than serial, the plan
- * without.  Returns RUN_AHEAD_NOT_OURS if it is not.  Changes stmt in place.
+ * Give stmt, a plan that needs parallel mode, the node, if it does not need it then,
+ * and is better than serial, the plan without workers; otherwise it must not be used.
+ * Returns why it is refused.  Changes stmt in place.
  *
  * A cursor can move backward if serial can.  Core decides that by the plan, unless
  * it was told.
@@ -335,9 +347,9 @@ tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial)
 	Cost		keeping;
 	ListCell   *lc;
 
-	if (!stmt->parallelModeNeeded || portions.place == NULL ||
-		portions.one_row != alone.one_row || (alone.splits && !portions.splits))
-		return RUN_AHEAD_NOT_OURS;
+	if (portions.place == NULL || portions.one_row != alone.one_row ||
+		(alone.splits && !portions.splits))
+		return RUN_AHEAD_ALLOWED;
 	if (tp_rows_exceed_file_limit(*portions.place))
 		return RUN_AHEAD_TOO_LARGE;
 
@@ -354,7 +366,6 @@ tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial)
 		plan->startup_cost += later;
 		plan->total_cost = Max(plan->total_cost + keeping, plan->startup_cost);
 	}
-	stmt->parallelModeNeeded = false;
 
 	ours = *stmt->planTree;
 	if (!portions.one_row)
@@ -362,9 +373,9 @@ tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial)
 		ours.total_cost = ours.startup_cost + keeping;
 		first_row.total_cost = first_row.startup_cost;
 	}
-	return plan_costs_less(&ours, &first_row) &&
-		ExecSupportsBackwardScan(stmt->planTree) == backward ?
-		RUN_AHEAD_ALLOWED : RUN_AHEAD_NOT_OURS;
+	stmt->parallelModeNeeded = !plan_costs_less(&ours, &first_row) ||
+		ExecSupportsBackwardScan(stmt->planTree) != backward;
+	return RUN_AHEAD_ALLOWED;
 }
 
 /* ----------

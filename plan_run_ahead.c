@@ -72,6 +72,14 @@ is_large_table(Node *node)
 	return result;
 }
 
+/* Does query read a table that is large enough for workers?  Its tables are locked. */
+bool
+tp_reads_large_table(Query *query)
+{
+	return debug_parallel_query != DEBUG_PARALLEL_OFF ||
+		tp_any_range_table_entry(query, is_large_table);
+}
+
 static bool
 changes_temp_table(Query *query)
 {
@@ -110,8 +118,7 @@ tp_may_run_ahead(Query *query)
 			return false;
 	}
 	return (changes_temp_table(query) || tp_reads_temp_table(query)) &&
-		(debug_parallel_query != DEBUG_PARALLEL_OFF ||
-		 tp_any_range_table_entry(query, is_large_table));
+		tp_reads_large_table(query);
 }
 
 static bool

@@ -125,19 +125,23 @@ plan_portions(const PlannerCall *call)
 	again.args.parse = copyObject(call->args.parse);
 	again.args.cursorOptions |= CURSOR_OPT_PARALLEL_OK;
 	stmt = plan_without_temp_tables(call);
+	if (!tp_finds_first_row_late(stmt))
+		return stmt;
 	refusal = tp_portions_refusal(again.args.parse, stmt);
 	if (refusal == RUN_AHEAD_ALLOWED)
 	{
 		PlannedStmt *parallel = plan_with_workers(&again, false);
 
-		/* without workers, too, but says that the flush is the reason */
-		if (!parallel->parallelModeNeeded && tp_has_savings(parallel))
-			return parallel;
-		refusal = tp_place_for_portions(parallel, stmt);
-		if (refusal == RUN_AHEAD_ALLOWED)
-			return parallel;
+		if (!parallel->parallelModeNeeded)
+			tp_copy_savings(parallel, stmt);
+		else
+		{
+			refusal = tp_place_for_portions(parallel, stmt);
+			if (!parallel->parallelModeNeeded)
+				return parallel;
+		}
 	}
-	if (refusal != RUN_AHEAD_NOT_OURS)
+	if (refusal != RUN_AHEAD_ALLOWED)
 		tp_note_refusal(stmt, refusal);
 	return stmt;
 }
@@ -165,9 +169,7 @@ tp_plan_statement(const PlannerCall *call)
 	if (consider_temp && parse->commandType == CMD_SELECT &&
 		(call->args.cursorOptions & CURSOR_OPT_PARALLEL_OK) != 0)
 		return plan_with_workers(call, false);
-	if (consider_temp && tp_run_ahead >= RUN_AHEAD_ALL &&
-		parse->commandType == CMD_SELECT && tp_is_fetched_late(parse) &&
-		!InNoForceRLSOperation())
+	if (consider_temp && tp_may_run_portions_ahead(parse) && !InNoForceRLSOperation())
 		return plan_portions(call);
 	return plan_without_temp_tables(call);
 }
