@@ -94,6 +94,7 @@ SET parallel_setup_cost = 0;
 :run ('DECLARE r record; BEGIN SELECT * INTO r FROM t ORDER BY v, id; RETURN NEXT r::text; END');
 :run ('DECLARE r record; BEGIN SELECT * INTO STRICT r FROM t ORDER BY v, id; RETURN NEXT r::text; END');
 :run ('DECLARE r record; BEGIN SELECT * INTO STRICT r FROM t WHERE k = 60 ORDER BY v, id; RETURN NEXT r::text; END');
+:run ('DECLARE n bigint; m bigint; BEGIN SELECT v, count(*) INTO n, m FROM t GROUP BY v; RETURN NEXT m; END');
 :run ('DECLARE r record; BEGIN SELECT * INTO r FROM t WHERE k = 7; RETURN NEXT r IS NULL; END');
 :run ('DECLARE n bigint; BEGIN n := (SELECT v FROM t ORDER BY v); RETURN NEXT n; END');
 
