@@ -190,6 +190,42 @@ CREATE FUNCTION pg_temp.highest() RETURNS text LANGUAGE sql AS 'INSERT INTO t VA
 :run ('DECLARE r record; BEGIN FOR r IN SELECT pg_temp.sums() LOOP RETURN NEXT r::text; EXIT; END LOOP; END');
 :run ('BEGIN RETURN NEXT pg_temp.highest(); RETURN NEXT count(*) FROM t; END');
 
+
+--
+-- Within other statements: parallel ones, and triggers of those that change the table
+--
+CREATE FUNCTION pg_temp.nested(i int) RETURNS text LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS $$
+DECLARE
+	n bigint;
+	r record;
+BEGIN
+	SELECT sum(v) INTO n FROM t WHERE k = i;
+	FOR r IN SELECT k, count(*) c FROM few GROUP BY k ORDER BY k LOOP
+		n := n * r.c;
+	END LOOP;
+	RETURN n + (SELECT max(v) FROM t);
+END $$;
+:run ('BEGIN RETURN QUERY SELECT k || '' '' || pg_temp.nested(k) FROM t WHERE k < 9 GROUP BY k; END', true);
+:run ('DECLARE r record; BEGIN FOR r IN SELECT k, pg_temp.nested(k) FROM t WHERE k < 9 GROUP BY k ORDER BY k LOOP RETURN NEXT r::text; END LOOP; END');
+CREATE FUNCTION pg_temp.on_insert() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+	n bigint;
+	r record;
+BEGIN
+	SELECT sum(v) INTO n FROM t;
+	FOR r IN SELECT k, count(*) c FROM t WHERE k < 3 GROUP BY k ORDER BY k LOOP
+		n := n * 3 + r.c;
+	END LOOP;
+	NEW.s := n;
+	RETURN NEW;
+END $$;
+CREATE TRIGGER on_insert BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION pg_temp.on_insert();
+:run ('BEGIN INSERT INTO t SELECT i, i, i FROM generate_series(1, 5) i; RETURN QUERY SELECT s FROM t WHERE id < 6; END', true);
+:run ('BEGIN INSERT INTO t SELECT id, k, v FROM t WHERE id < 6; RETURN QUERY SELECT s FROM t WHERE id < 6; END', true);
+DROP TRIGGER on_insert ON t;
+-- a value without a name for its type
+:run ('DECLARE r record; BEGIN FOR r IN SELECT row(id, v) x FROM t ORDER BY v, id LOOP RETURN NEXT r.x::text; END LOOP; END');
+
 --
 -- Resources
 --

@@ -17,6 +17,15 @@ FETCH LAST FROM scrolls;
 FETCH FIRST FROM scrolls;
 FETCH BACKWARD ALL FROM held;
 CLOSE ALL;
+-- rows that the end of the transaction deletes
+CREATE TEMP TABLE d (v int) ON COMMIT DELETE ROWS;
+BEGIN;
+INSERT INTO d SELECT v FROM t;
+DECLARE unread CURSOR WITH HOLD FOR SELECT count(*), sum(v) FROM d;
+COMMIT;
+FETCH ALL FROM unread;
+CLOSE unread;
+DROP TABLE d;
 -- savepoints
 BEGIN;
 DECLARE c CURSOR FOR SELECT id, v FROM t WHERE k < 8 ORDER BY v;
