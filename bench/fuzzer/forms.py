@@ -20,7 +20,6 @@ class Form:
     # form is used instead.
     in_block: bool = None
     keeps_order: bool = True        # are the rows in the query's order?
-    explains: bool = False          # the first statement's rows are not part of the answer
     own_role: bool = False          # not by the role with policies
     own_savepoint: bool = False     # its changes must be rolled back
 
@@ -39,17 +38,14 @@ FORMS = {
         "DECLARE c CURSOR FOR {sql}", "FETCH 3 FROM c", "FETCH ALL FROM c", "CLOSE c"),
         in_block=True),
     "explain": Form(3, (
-        "EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS) {sql}", "{sql}"),
-        explains=True),
+        "EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS) {sql}", "{sql}")),
     # An EXPLAIN inside another one's execution; the second form's inner one may fail.
     "explain in explain": Form(0, (
         "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM fz.loop('EXPLAIN (ANALYZE) ' || {quoted})",
-        "{sql}"),
-        explains=True),
+        "{sql}")),
     "caught in explain": Form(0, (
         "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT fz.caught('EXPLAIN (ANALYZE) ' || {quoted})",
-        "SELECT * FROM fz.caught({quoted})"),
-        explains=True),
+        "SELECT * FROM fz.caught({quoted})")),
     "insert": Form(3, (
         "CREATE TEMP TABLE {out} AS SELECT * FROM ({sql}) q LIMIT 0", "INSERT INTO {out} {sql}",
         "SELECT * FROM {out}", "DROP TABLE {out}"),

@@ -17,6 +17,7 @@ class Query:
     may_fail: bool = False
     parameters: int = 0
     kind: str = ""              # name for counting, if it has one
+    target: str = ""            # the same of the kind of table that it changes, if it does
     before: list = ()           # statements to run once, before all runs
     # Statements that run it, instead of those of a form. #RUN# in a name differs
     # between runs.
@@ -27,6 +28,10 @@ class Query:
     # pattern of the message).
     tolerated: tuple = ()
     roomy: bool = False         # local buffers suffice in all modes if they do when off
+
+    def names(self):
+        """The names under which it is counted."""
+        return [self.kind] * bool(self.kind) + [f"target, {self.target}"] * bool(self.target)
 
 
 class Rel:
