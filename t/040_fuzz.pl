@@ -70,6 +70,19 @@ SKIP:
 	skip "this server has no $missing", 1 if $missing;
 	like($stdout, qr/^(mislabelled|in the leader), contrib: [1-9]/m, 'functions of contrib were called');
 }
+# Every kind of statement that changes tables or fetches rows in portions, and of table
+# that it changes.
+SKIP:
+{
+	my @kinds = (
+		'update', 'update from', 'update self-join', 'update sublink', 'delete using',
+		'delete sublink', 'delete duplicates', 'merge', 'insert', 'insert into permanent',
+		'cursor, .*', 'loop, .*', 'select into.*', 'assigned.*', 'condition', 'sql function',
+		map { "target, $_" } 'own .*', 'partitioned', 'inherited', '.*parent', '.*permanent',
+		'row triggers', 'statement triggers', 'keys', 'numbered', 'policies', 'view.*');
+	skip 'a run of few queries', scalar @kinds if ($queries || 0) < 1000;
+	like($stdout, qr/^$_: [1-9]/m, "$_ was generated") for @kinds;
+}
 note $stdout;
 
 $node->stop;

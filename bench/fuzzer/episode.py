@@ -170,7 +170,7 @@ class Episode(Comparer):
 
     def forms(self, query):
         """For each mode the statements that run the query, in a random form."""
-        name = forms.draw(self.rng, query)
+        name = forms.draw(self.rng, query, self.options.kind)
         if query.parameters:
             return self.prepare(query)
         if query.statements:
@@ -257,9 +257,11 @@ class Episode(Comparer):
 
     def query_of_kind(self, generator):
         """The next query; of a kind that is wanted, if there is such a one in some tries."""
-        for _ in range(1 if self.options.kind is None else 300):
+        wanted = self.options.kind
+        for _ in range(300 if wanted else 1):
             query = self.query(generator)
-            if any(self.options.kind in name for name in query.names() if self.options.kind):
+            if wanted and (any(wanted in name for name in query.names())
+                           or forms.of_kind(wanted) and not (query.kind or query.may_fail)):
                 break
         return query
 

@@ -187,9 +187,16 @@ def quoted(sql):
     return "'" + sql.replace("'", "''") + "'"
 
 
-def draw(rng, query):
-    """The name of a form for the query."""
+def of_kind(text):
+    """Names of forms that are counted as a kind and have text in their name."""
+    return [name for name in (*INSERTS, *CREATES) if text and text in name]
+
+
+def draw(rng, query, wanted=None):
+    """The name of a form for the query, of a kind that is wanted if it can be."""
     name = rng.choices(list(FORMS), [form.weight for form in FORMS.values()])[0]
+    if of_kind(wanted) and not (query.tolerated or query.may_fail or query.kind):
+        return rng.choice(of_kind(wanted))
     if query.tolerated:
         return rng.choice(REFUSABLE)
     if query.may_fail:

@@ -75,7 +75,7 @@ class Modify:
         rows = self.rows()
         return self.rng.choice([
             f"t.id IN (SELECT s.key FROM {rows})",
-            f"t.id NOT IN (SELECT s.key FROM {rows} WHERE s.key % 5 = 1)",
+            f"t.id % 20 = 3 AND t.id NOT IN (SELECT s.key FROM {rows} WHERE s.key % 5 = 1)",
             f"EXISTS (SELECT 1 FROM {rows} WHERE s.key = t.id AND s.n > 3)",
             f"NOT EXISTS (SELECT 1 FROM {rows} WHERE s.key = t.id)",
             f"t.id IN (SELECT s.key FROM {rows} ORDER BY s.key LIMIT {self.rng.choice([5, 100])})",
@@ -148,7 +148,7 @@ class Modify:
         sets = rng.choice([f"k = (SELECT max(s.n) FROM {self.rows()} WHERE s.key = t.id)",
                            f"k = (SELECT count(*) FROM {self.rows()})",
                            f"(k, part) = (SELECT s.n, s.key % 4 FROM {self.rows()} WHERE s.key = t.id)"])
-        return f"UPDATE {name} t SET {sets} WHERE {self.some()}"
+        return f"UPDATE {name} t SET {sets} WHERE t.id % 80 = 3"
 
     def delete_using(self):
         return f"DELETE FROM {self.target.name} t USING {self.rows()} WHERE t.id = s.key{self.condition()}"
@@ -301,8 +301,14 @@ class Modify:
             statements = create + statements + targets.contents(self.target)
         else:
             statements += [targets.digest(self.own.name, self.target.compared)]
-        if not self.isolation and (self.own is not None or rng.random() < 0.3):
-            statements = ["BEGIN"] + statements + ["ROLLBACK"]
-        elif not self.isolation:
+        undone = bool(self.isolation) or self.own is not None or rng.random() < 0.3
+        if not undone:
             statements += targets.dropped(self.target)
-        return Query("", kind=verb + " into permanent" * (verb == "insert" and self.target.permanent), target=name, statements=statements, may_fail=True)
+        elif not self.isolation:
+            begin = "BEGIN"
+            if self.own is not None and not any(sql.startswith("CREATE") for sql in run):
+                begin = rng.choice(["BEGIN", "BEGIN READ ONLY", "BEGIN ISOLATION LEVEL SERIALIZABLE"])
+            statements = [begin] + statements + ["ROLLBACK"]
+        kind = "insert into permanent" if verb == "insert" and self.target.permanent else verb
+        return Query("", kind=kind, target=name, statements=statements, may_fail=True,
+                     undone=undone and not any(sql.startswith("PREPARE") for sql in run))

@@ -253,7 +253,8 @@ class Portions:
             statements = self.plpgsql(kind, BODIES[kind])
         if not self.isolation and not ends:
             statements = ["BEGIN"] + statements + ["ROLLBACK"]
-        query = Query("", kind=kind, statements=statements, may_fail=True, ordered=kind != "loop, commit")
+        query = Query("", kind=kind, statements=statements, may_fail=True, undone=not ends,
+                      ordered=kind != "loop, commit")
         if kind in ("loop, error", "cursor, setting"):
             # so that groups are made as they are asked for
             query.settings = {"enable_hashagg": "off"}

@@ -22,6 +22,7 @@ class Query:
     # Statements that run it, instead of those of a form. #RUN# in a name differs
     # between runs.
     statements: list = None
+    undone: bool = False        # whatever statements have done, a rollback undoes it
     settings: dict = field(default_factory=dict)    # in all modes
     off: dict = field(default_factory=dict)         # in the off mode
     # Errors that may come instead of an answer, except in the off mode: (SQLSTATE,
