@@ -30,7 +30,7 @@ def arguments():
     parser.add_argument("--first", type=int, default=1, help="episode to start with")
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--queries", type=int)
-    parser.add_argument("--kind", help="only queries whose kind has this in its name")
+    parser.add_argument("--kind", help="mostly queries whose kind matches this pattern")
     parser.add_argument("--psql", default="psql")
     parser.add_argument("--database", default="postgres")
     parser.add_argument("--log", help="the server's log")

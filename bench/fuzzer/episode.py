@@ -5,6 +5,7 @@ statements that led to it.
 """
 
 import random
+import re
 
 from . import calls, forms, history, modify, pool, portions, schema, settings, values
 from .comparison import Comparer
@@ -260,7 +261,7 @@ class Episode(Comparer):
         wanted = self.options.kind
         for _ in range(300 if wanted else 1):
             query = self.query(generator)
-            if wanted and (any(wanted in name for name in query.names())
+            if wanted and (any(re.search(wanted, name) for name in query.names())
                            or forms.of_kind(wanted) and not (query.kind or query.may_fail)):
                 break
         return query

@@ -1,6 +1,7 @@
 """The forms in which a query is run: by itself, in a function, by a cursor, ..."""
 
 import random
+import re
 from dataclasses import dataclass
 
 
@@ -187,9 +188,9 @@ def quoted(sql):
     return "'" + sql.replace("'", "''") + "'"
 
 
-def of_kind(text):
-    """Names of forms that are counted as a kind and have text in their name."""
-    return [name for name in (*INSERTS, *CREATES) if text and text in name]
+def of_kind(pattern):
+    """Names of forms that are counted as a kind and match the pattern."""
+    return [name for name in (*INSERTS, *CREATES) if pattern and re.search(pattern, name)]
 
 
 def draw(rng, query, wanted=None):

@@ -22,16 +22,16 @@ BODIES = {
         "FOR pr IN {sql} LOOP pn := pn + 1; pm := 0; FOR ps IN SELECT q::text FROM ({inner}) q LOOP pm := pm + 1;"
         " RETURN NEXT ps; EXIT WHEN pm >= {m}; END LOOP; RETURN NEXT pr::text; EXIT WHEN pn >= 3; END LOOP;",
     "loop, changes":
-        "FOR pr IN {sql} LOOP pn := pn + 1; RETURN NEXT pr::text; IF pn % {n} = 1 AND pn < 40 THEN {change};"
+        "FOR pr IN {sql} LOOP pn := pn + 1; RETURN NEXT pr::text; IF pn <= 3 * {m} THEN {change};"
         " RETURN QUERY SELECT q::text FROM ({one}) q; END IF; END LOOP;",
     "loop, subtransactions":
-        "FOR pr IN {sql} LOOP pn := pn + 1; RETURN NEXT pr::text; BEGIN IF pn < 9 THEN {change}; END IF;"
+        "FOR pr IN {sql} LOOP pn := pn + 1; RETURN NEXT pr::text; BEGIN IF pn < 4 THEN {change}; END IF;"
         " SELECT q::text INTO ps FROM ({one}) q; IF pn % {n} = 1 THEN RAISE division_by_zero; END IF;"
-        " EXCEPTION WHEN division_by_zero THEN RETURN NEXT ps; END; EXIT WHEN pn >= 12; END LOOP;",
+        " EXCEPTION WHEN division_by_zero THEN RETURN NEXT ps; END; EXIT WHEN pn >= 6; END LOOP;",
     # The error is in a row that may not be fetched.
     "loop, error":
-        "FOR pr IN SELECT q.k, 100 / (count(*) - {m}) FROM {table} q GROUP BY q.k ORDER BY q.k LOOP pn := pn + 1;"
-        " RETURN NEXT pr::text; EXIT WHEN pn >= {n}; END LOOP; FOR pr IN SELECT 1 / (q.id - 40) FROM {table} q"
+        "FOR pr IN SELECT q.k, count(*), 100 / (q.k - 20 * {m}) FROM {table} q GROUP BY q.k ORDER BY q.k LOOP pn := pn + 1;"
+        " RETURN NEXT pr::text; EXIT WHEN pn >= {n}; END LOOP; FOR pr IN SELECT 1 / (q.id - 200) FROM {table} q"
         " WHERE q.id > 30 LOOP EXIT; END LOOP;",
     "loop, execute":
         "FOR pr IN EXECUTE {quoted} LOOP pn := pn + 1; RETURN NEXT pr::text; EXIT WHEN pn >= {n}; END LOOP;",
@@ -51,7 +51,7 @@ BODIES = {
         "BEGIN SELECT q::text INTO STRICT ps FROM ({sql}) q; EXCEPTION WHEN no_data_found THEN ps := 'none';"
         " WHEN too_many_rows THEN ps := 'many'; END; RETURN NEXT ps; SELECT * INTO STRICT pr FROM ({one}) q; RETURN NEXT pr::text;",
     "select into, repeated":
-        "FOR pi IN 1 .. 7 LOOP SELECT q::text INTO ps FROM ({sql}) q OFFSET pi; RETURN NEXT ps; IF pi = {n} THEN {change};"
+        "FOR pi IN 1 .. 4 LOOP SELECT q::text INTO ps FROM ({sql}) q OFFSET pi; RETURN NEXT ps; IF pi = {m} THEN {change};"
         " END IF; END LOOP;",
     "select into, execute": "EXECUTE {quoted} INTO pr; RETURN NEXT pr::text; EXECUTE {quoted_one} INTO STRICT pr; RETURN NEXT pr::text;",
     "assigned": "ps := (SELECT q::text FROM ({one}) q); RETURN NEXT ps; {change}; ps := (SELECT q::text FROM ({sql}) q LIMIT 1); RETURN NEXT ps;",
@@ -89,7 +89,17 @@ class Portions:
 
     def ordered(self):
         generator, rng = self.generator, self.rng
-        if rng.random() < 0.4:
+        choice = rng.random()
+        if choice < 0.5:
+            # most of the others have few rows
+            a, b = rng.choice(self.tables).name, rng.choice(self.tables).name
+            return rng.choice([
+                f"SELECT a.id AS x1, md5(a::text) AS x2 FROM {a} a ORDER BY a.id",
+                f"SELECT a.k AS x1, count(*) AS x2, sum(a.id) AS x3 FROM {a} a GROUP BY a.k ORDER BY a.k",
+                f"SELECT a.id AS x1, b.k AS x2 FROM {a} a JOIN {b} b ON a.id = b.id ORDER BY a.id DESC, b.k",
+                f"SELECT a.part AS x1, b.k AS x2, count(*) AS x3 FROM {a} a JOIN {b} b ON a.id = b.id GROUP BY 1, 2 ORDER BY 1, 2",
+                f"SELECT DISTINCT a.k % 9 AS x1, a.part AS x2 FROM {a} a WHERE a.id IN (SELECT b.id FROM {b} b) ORDER BY 2, 1"])
+        if choice < 0.75:
             return self.settled(generator.top).sql
         make = rng.choice([generator.grouped, generator.grouped, generator.rows, generator.window, generator.set_operation])
         return f"SELECT q.* FROM ({self.settled(make).sql}) q ORDER BY q::text"
@@ -213,8 +223,8 @@ class Portions:
     def current_of(self):
         rng = self.rng
         table = rng.choice(self.tables)
-        sql = (f"SELECT q.id, q.k FROM {table.name} q WHERE q.id = {rng.randrange(1, max(2, table.next_id))}"
-               + rng.choice(["", " FOR UPDATE", " ORDER BY q.k"]))
+        sql = (f"SELECT q.id, q.k FROM {table.name} q WHERE q.id = (SELECT min(o.id) FROM {table.name} o WHERE"
+               f" o.id > {rng.randrange(max(2, table.next_id))})" + rng.choice(["", " FOR UPDATE", " ORDER BY q.k"]))
         change = rng.choice([f"UPDATE {table.name} SET k = -1", f"DELETE FROM {table.name}"])
         return [self.declare("", sql), "FETCH 1 FROM c", f"{change} WHERE CURRENT OF c",
                 "FETCH 1 FROM c", f"SELECT count(*), sum(id), sum(k) FROM {table.name}"]

@@ -46,7 +46,8 @@ FUNCTIONS = [
     # An error as a row; what a statement sees by itself.
     "CREATE FUNCTION fz.state(q text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN EXECUTE q; RETURN 'done';"
     " EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE; END $$",
-    "CREATE FUNCTION fz.seen(t text) RETURNS bigint LANGUAGE plpgsql PARALLEL RESTRICTED AS $$ DECLARE n bigint;"
+    "CREATE FUNCTION fz.seen(t text) RETURNS bigint LANGUAGE plpgsql PARALLEL RESTRICTED"
+    " SET max_parallel_workers_per_gather = 0 AS $$ DECLARE n bigint;"
     " BEGIN EXECUTE format('SELECT count(*) FROM %I', t) INTO n; RETURN n; END $$",
     # Triggers of the targets of targets.py; their argument is a table that records them.
     "CREATE FUNCTION fz.log_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
