@@ -124,8 +124,8 @@ def failed(options, number, done, failure, suspects):
     path = os.path.join(options.out, f"fuzz-{name}.sql")
     head = [f"bench/fuzz {replay}, PostgreSQL {options.version}", what]
     reduce.write(path, head + ["not shortened"], script, queries)
+    wait_for_server(options)
     if options.reduce > 0:
-        wait_for_server(options)
         if queries or "session ended" in what:
             short, symptom = reduce.reduce(options, script, queries, options.reduce)
             wait_for_server(options)

@@ -65,7 +65,7 @@ class Comparer(Tables):
         common = settings.random_settings(rng, self.options.version)
         reader = self.secured and not self.own_role and rng.random() < 0.5
         common["role"] = "fuzz_reader" if reader else "none"
-        storm = self.options.cassert and rng.random() < 0.03 and not self.many
+        storm = self.options.cassert and rng.random() < 0.03 and not self.many and not query.calm
         cheap = rng.random() < 0.3
         savepoint = bool(self.isolation) and (query.may_fail or self.own_savepoint or rng.random() < 0.4)
         return Comparison(query, statements, order, common, reader, storm, cheap, savepoint)

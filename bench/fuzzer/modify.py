@@ -317,5 +317,6 @@ class Modify:
                 begin = rng.choice(["BEGIN", "BEGIN READ ONLY", "BEGIN ISOLATION LEVEL SERIALIZABLE"])
             statements = [begin] + statements + ["ROLLBACK"]
         kind = "insert into permanent" if verb == "insert" and self.target.permanent else verb
-        return Query("", kind=kind, target=name, statements=statements, may_fail=True,
+        calm = any(word in sql for sql in statements for word in ("FUNCTION", "TRIGGER", "REFERENCES"))
+        return Query("", kind=kind, target=name, statements=statements, may_fail=True, calm=calm,
                      undone=undone and not any(sql.startswith("PREPARE") for sql in run))

@@ -264,6 +264,7 @@ class Portions:
         if not self.isolation and not ends:
             statements = ["BEGIN"] + statements + ["ROLLBACK"]
         query = Query("", kind=kind, statements=statements, may_fail=True, undone=not ends,
+                      calm=any(word in sql for sql in statements for word in ("FUNCTION", "DO $$", "fz.")),
                       ordered=kind != "loop, commit")
         if kind in ("loop, error", "cursor, setting"):
             # so that groups are made as they are asked for

@@ -23,6 +23,7 @@ class Query:
     # between runs.
     statements: list = None
     undone: bool = False        # whatever statements have done, a rollback undoes it
+    calm: bool = False          # it starts too many statements for caches that are always invalid
     settings: dict = field(default_factory=dict)    # in all modes
     off: dict = field(default_factory=dict)         # in the off mode
     # Errors that may come instead of an answer, except in the off mode: (SQLSTATE,
