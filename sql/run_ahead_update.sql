@@ -81,7 +81,7 @@ CREATE TEMP VIEW barrier WITH (security_barrier) AS SELECT * FROM t WHERE id % 2
 :run ('DELETE FROM barrier WHERE s LIKE ''t1%''', 'TABLE t');
 -- an INSTEAD OF trigger
 CREATE TEMP VIEW instead AS SELECT * FROM t;
-CREATE FUNCTION pg_temp.instead() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.instead() RETURNS trigger LANGUAGE plpgsql SET temp_parallel.run_ahead = off AS $$
 BEGIN
 	UPDATE t SET s = 'instead ' || NEW.s WHERE id = OLD.id;
 	RETURN NEW;
@@ -144,7 +144,7 @@ CREATE TEMP TABLE referenced (id int PRIMARY KEY, k int);
 INSERT INTO referenced SELECT i, i % 10 FROM generate_series(1, 1000) i;
 CREATE TEMP TABLE cascaded (id int REFERENCES referenced ON DELETE CASCADE ON UPDATE CASCADE);
 CREATE TEMP TABLE emptied (id int REFERENCES referenced ON DELETE SET NULL DEFERRABLE INITIALLY DEFERRED, n int);
-INSERT INTO cascaded SELECT i % 1000 + 1 FROM generate_series(1, 3000) i;
+INSERT INTO cascaded SELECT i % 1000 + 1 FROM generate_series(1, 1500) i;
 INSERT INTO emptied SELECT i, i FROM generate_series(1, 1000, 2) i;
 ANALYZE referenced, cascaded, emptied;
 \set referenced 'SELECT ''r'', id, k FROM referenced UNION ALL SELECT ''c'', id, 0 FROM cascaded UNION ALL SELECT ''e'', id, n FROM emptied'
