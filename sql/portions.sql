@@ -154,8 +154,8 @@ RESET enable_hashagg;
 -- workers only go forward
 SET enable_mergejoin = off;
 SET enable_nestloop = off;
-:run ('DECLARE c SCROLL CURSOR FOR SELECT id, v, few.k FROM t JOIN few USING (id) ORDER BY v, id; r record; BEGIN OPEN c;
-	FETCH ABSOLUTE 9 FROM c INTO r; RETURN NEXT r::text; FETCH PRIOR FROM c INTO r; RETURN NEXT r::text; END');
+:run ('DECLARE c SCROLL CURSOR FOR SELECT few.k, sum(v) FROM t JOIN few USING (id) GROUP BY few.k ORDER BY sum(v); r record; BEGIN OPEN c;
+	FETCH ABSOLUTE 3 FROM c INTO r; RETURN NEXT r::text; FETCH PRIOR FROM c INTO r; RETURN NEXT r::text; END');
 RESET enable_mergejoin;
 RESET enable_nestloop;
 :run ('DECLARE c refcursor; r record; BEGIN OPEN c FOR SELECT k, max(s) FROM t GROUP BY k ORDER BY k; FETCH c INTO r; RETURN NEXT r::text;
