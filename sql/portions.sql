@@ -258,6 +258,7 @@ RESET plan_cache_mode;
 --
 -- In a session: cursors that outlive their transaction, and savepoints; first by core
 --
+\set SHOW_CONTEXT never
 SET temp_parallel.enabled = off;
 \i sql/include/portions_session.sql
 SET temp_parallel.enabled = on;
