@@ -125,23 +125,29 @@ run_child(bool parallel, void *arg)
 	estate->es_use_parallel_mode = false;
 }
 
+/* What a parent may do with rows, but does with those that are kept */
+#define FETCHED_AGAIN	(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)
+
 /*
- * Run the child, and keep its rows.  Whoever asks for the first one from the end has
- * it run forward, too; after an error, the state of the query is not used again.
+ * Run the child, and keep its rows.  It runs forward only, also in workers, which are
+ * sent es_top_eflags.  After an error, the state of the query is not used again.
  */
 static void
 keep_rows(RunAheadState *state)
 {
 	EState	   *estate = state->css.ss.ps.state;
 	ScanDirection direction = estate->es_direction;
+	int			eflags = estate->es_top_eflags;
 	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
 
 	state->rows = tuplestore_begin_heap((state->eflags & EXEC_FLAG_BACKWARD) != 0,
 										false, work_mem);
 	MemoryContextSwitchTo(old);
 	estate->es_direction = ForwardScanDirection;
+	estate->es_top_eflags = eflags & ~FETCHED_AGAIN;
 	tp_run_parallel(outerPlanState(state), NULL, run_child, state);
 	estate->es_direction = direction;
+	estate->es_top_eflags = eflags;
 }
 
 static TupleTableSlot *
@@ -192,10 +198,7 @@ run_ahead_begin(CustomScanState *css, EState *estate, int eflags)
 	css->ss.ps.ExecProcNode = return_row;
 	/* in a plan; otherwise tp_run_portions_ahead() sets it */
 	if (child != NULL)
-		set_child(css, ExecInitNode(child, estate,
-									eflags & ~(EXEC_FLAG_REWIND |
-											   EXEC_FLAG_BACKWARD |
-											   EXEC_FLAG_MARK)));
+		set_child(css, ExecInitNode(child, estate, eflags & ~FETCHED_AGAIN));
 }
 
 static TupleTableSlot *

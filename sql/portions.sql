@@ -151,6 +151,13 @@ RESET enable_hashagg;
 :run ('DECLARE c SCROLL CURSOR FOR SELECT id, v FROM t ORDER BY v, id; r record; BEGIN OPEN c;
 	FETCH LAST FROM c INTO r; RETURN NEXT r::text; FETCH PRIOR FROM c INTO r; RETURN NEXT r::text; FETCH ABSOLUTE 5 FROM c INTO r; RETURN NEXT r::text; FETCH FIRST FROM c INTO r; RETURN NEXT r::text;
 	FETCH PRIOR FROM c INTO r; RETURN NEXT r::text; FETCH RELATIVE 2 FROM c INTO r; RETURN NEXT r::text; FETCH ABSOLUTE -2 FROM c INTO r; RETURN NEXT r::text; END');
+-- workers only go forward
+SET enable_mergejoin = off;
+SET enable_nestloop = off;
+:run ('DECLARE c SCROLL CURSOR FOR SELECT few.k, sum(v) FROM t JOIN few USING (id) GROUP BY few.k ORDER BY sum(v); r record; BEGIN OPEN c;
+	FETCH ABSOLUTE 3 FROM c INTO r; RETURN NEXT r::text; FETCH PRIOR FROM c INTO r; RETURN NEXT r::text; END');
+RESET enable_mergejoin;
+RESET enable_nestloop;
 :run ('DECLARE c refcursor; r record; BEGIN OPEN c FOR SELECT k, max(s) FROM t GROUP BY k ORDER BY k; FETCH c INTO r; RETURN NEXT r::text;
 	BEGIN FETCH c INTO r; RETURN NEXT r::text; RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN NULL; END; FETCH c INTO r; RETURN NEXT r::text; END');
 -- first fetched in a subtransaction that is rolled back
@@ -251,6 +258,7 @@ RESET plan_cache_mode;
 --
 -- In a session: cursors that outlive their transaction, and savepoints; first by core
 --
+\set SHOW_CONTEXT never
 SET temp_parallel.enabled = off;
 \i sql/include/portions_session.sql
 SET temp_parallel.enabled = on;
