@@ -102,6 +102,13 @@ extern int	tp_process_limit(Plan *plan, int workers);
 #define FLUSH_NODE_NAME		"TempFlush"
 #define RUN_AHEAD_NODE_NAME	"RunAhead"
 
+/* what a plan depends on, besides what core records */
+typedef struct PlanDependencies
+{
+	List	   *relids;
+	List	   *items;			/* of PlanInvalItem */
+} PlanDependencies;
+
 typedef struct PlanFacts
 {
 	List	   *temp_tables;	/* OIDs of this session's, without duplicates */
@@ -119,6 +126,7 @@ typedef struct PlanFacts
 								 * with constraints */
 	bool		has_params;		/* uses external parameters */
 	bool		unknown;		/* has nodes that plan_walk.c does not know */
+	PlanDependencies depends;	/* of what is said of its expressions here */
 } PlanFacts;
 
 typedef struct Lookup			/* a scan that is executed more than once */
@@ -143,6 +151,7 @@ extern bool tp_contains(Node *node, bool (*test) (Node *));
 extern bool tp_has_user_object(List *oids);
 extern bool tp_expression_is_user_code(Node *node);
 extern bool tp_checks_domain(Node *node);
+extern void tp_add_dependencies(Node *node, PlanDependencies *depends);
 extern bool tp_names_temp_table(List *rtable);
 extern bool tp_any_range_table_entry(Query *query, bool (*test) (Node *));
 extern bool tp_reads_temp_table(Query *query);
@@ -201,6 +210,8 @@ typedef enum RunAheadRefusal
 extern bool tp_reads_large_table(Query *query);
 extern bool tp_may_run_ahead(Query *query);
 extern RunAheadRefusal tp_run_ahead_refusal(Query *query);
+extern bool tp_may_read_cte(PlannedStmt *stmt, List *expressions);
+extern RunAheadRefusal tp_plan_refusal(PlannedStmt *stmt);
 extern List *tp_take_defaults(Query *query);
 extern void tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal);
 extern const char *tp_refusal_reason(PlannedStmt *stmt);

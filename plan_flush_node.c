@@ -256,6 +256,8 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 	}
 	if (all.temp_tables == NIL && stmt->commandType == CMD_SELECT)
 		return NIL;
+	stmt->relationOids = list_concat(stmt->relationOids, all.depends.relids);
+	stmt->invalItems = list_concat(stmt->invalItems, all.depends.items);
 	foreach(lc, tp_statement_gathers(stmt))
 	{
 		Plan	   *gather = lfirst(lc);

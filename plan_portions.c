@@ -160,29 +160,6 @@ is_subplan(Node *node)
 	return IsA(node, SubPlan);
 }
 
-static bool
-is_any_subplan(Node *node)
-{
-	return IsA(node, SubPlan) ||
-		(IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC);
-}
-
-/*
- * May lazy, expressions that are evaluated above the node, run a subplan of stmt whose
- * workers have been ended with the part below it?  That of a CTE has been read only
- * as far as its rows were needed, and any subplan may be used in both.
- */
-static bool
-continues_subplan(PlannedStmt *stmt, List *lazy)
-{
-	bool		has_cte = false;
-	ListCell   *lc;
-
-	foreach(lc, stmt->rtable)
-		has_cte |= ((RangeTblEntry *) lfirst(lc))->rtekind == RTE_CTE;
-	return tp_contains((Node *) lazy, has_cte ? is_any_subplan : is_subplan);
-}
-
 /*
  * Find what of stmt can be run ahead.  A Limit directly above goes with it, so that
  * no more rows are sorted and kept than it returns.  Allocates in the current
@@ -209,7 +186,9 @@ find_portions(PlannedStmt *stmt)
 	result.splits = computes_of_groups(plan);
 	if (result.splits)
 		result.lazy = list_concat(result.lazy, tp_plan_expressions(plan));
-	if (!computes_all_first(plan) || continues_subplan(stmt, result.lazy))
+	/* the workers of subplans are ended with the part below */
+	if (!computes_all_first(plan) || tp_may_read_cte(stmt, result.lazy) ||
+		tp_contains((Node *) result.lazy, is_subplan))
 		result.place = NULL;
 	return result;
 }

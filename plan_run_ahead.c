@@ -136,8 +136,7 @@ is_current_of(Node *node)
  * locked would be that in which workers find them, and two sessions that change the
  * same rows could deadlock.  The children of a temporary table are temporary.
  *
- * A CTE is executed as far as its rows are read, so what follows must not read more
- * of it.  ModifyTable evaluates RETURNING, ON CONFLICT, the actions of MERGE and
+ * ModifyTable evaluates RETURNING, ON CONFLICT, the actions of MERGE and
  * conditions of views for each row, outside parallel mode; so they may contain
  * whatever they may contain in any statement.
  */
@@ -153,13 +152,6 @@ tp_run_ahead_refusal(Query *query)
 		return RUN_AHEAD_PERMANENT_TARGET;
 	if (query->hasModifyingCTE)
 		return RUN_AHEAD_MODIFYING_WITH;
-	if (query->cteList != NIL &&
-		(contain_subplans((Node *) query->returningList) ||
-		 contain_subplans((Node *) query->mergeActionList) ||
-		 contain_subplans(merge_join_condition(query)) ||
-		 contain_subplans((Node *) query->withCheckOptions) ||
-		 contain_subplans((Node *) query->onConflict)))
-		return RUN_AHEAD_SHARED_WITH;
 	if (tp_contains((Node *) &below, is_current_of))
 		return RUN_AHEAD_CURRENT_OF;
 	if (max_parallel_hazard(&below) == PROPARALLEL_UNSAFE)
@@ -170,23 +162,72 @@ tp_run_ahead_refusal(Query *query)
 		RUN_AHEAD_UNSAFE : RUN_AHEAD_ALLOWED;
 }
 
+static bool
+is_any_subplan(Node *node)
+{
+	return IsA(node, SubPlan) ||
+		(IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC);
+}
+
+/*
+ * May expressions, evaluated above the node in stmt, read rows of a CTE?  A CTE is
+ * executed only as far as its rows are read, and its workers are ended with the part
+ * below the node.  Where the planner has put a subquery is known only now: it may have
+ * pulled it up into RETURNING.
+ */
+bool
+tp_may_read_cte(PlannedStmt *stmt, List *expressions)
+{
+	ListCell   *lc;
+
+	foreach(lc, stmt->rtable)
+	{
+		if (((RangeTblEntry *) lfirst(lc))->rtekind == RTE_CTE)
+			return tp_contains((Node *) expressions, is_any_subplan);
+	}
+	return false;
+}
+
+/*
+ * May stmt, the plan of such a query that needs parallel mode, be run ahead?
+ */
+RunAheadRefusal
+tp_plan_refusal(PlannedStmt *stmt)
+{
+	ModifyTable *modify = castNode(ModifyTable, stmt->planTree);
+	List	   *above = list_make5(modify->returningLists,
+								   modify->withCheckOptionLists,
+								   modify->onConflictSet,
+								   modify->onConflictWhere,
+								   modify->mergeActionLists);
+
+	above = lappend(above, merge_join_conditions(modify));
+	if (tp_may_read_cte(stmt, above))
+		return RUN_AHEAD_SHARED_WITH;
+	return tp_rows_exceed_file_limit(outerPlan(modify)) ?
+		RUN_AHEAD_TOO_LARGE : RUN_AHEAD_ALLOWED;
+}
+
 /* ----------
  * Default values that are not parallel safe
  * ----------
  */
 
-/* Must expr, of the target list of an INSERT, be evaluated as rows are inserted? */
+/*
+ * Is expr, of the target list of an INSERT, evaluated as rows are inserted?  What is
+ * stable, too: it may depend on what a volatile one does.
+ */
 static bool
 must_wait(Node *expr)
 {
-	return (contain_volatile_functions(expr) ||
+	return (contain_mutable_functions(expr) ||
 			tp_contains(expr, tp_checks_domain)) &&
 		!contain_var_clause(expr) && !contain_subplans(expr);
 }
 
 /*
- * Take the values that are not parallel safe, and the same expression for each row,
- * out of the target list of query, an INSERT: the defaults of columns.  NULL takes
+ * Take the values that may not be parallel safe, and are the same expression for each
+ * row, out of the target list of query, an INSERT: the defaults of columns.  NULL takes
  * their place.  Returns them as a List of TargetEntry, for
  * tp_place_run_ahead_node().  Scribbles on query.
  */

@@ -98,12 +98,12 @@ plan_modification(const PlannerCall *call)
 	stmt = plan_without_temp_tables(&again);
 	if (parallel != NULL && !parallel->parallelModeNeeded)
 		tp_copy_savings(parallel, stmt);
-	else if (parallel != NULL && tp_rows_exceed_file_limit(outerPlan(parallel->planTree)))
-		refusal = RUN_AHEAD_TOO_LARGE;
 	else if (parallel != NULL)
 	{
+		refusal = tp_plan_refusal(parallel);
 		tp_place_run_ahead_node(parallel, defaults);
-		if (!plan_costs_less(stmt->planTree, parallel->planTree))
+		if (refusal == RUN_AHEAD_ALLOWED &&
+			!plan_costs_less(stmt->planTree, parallel->planTree))
 			return parallel;
 	}
 	if (refusal != RUN_AHEAD_ALLOWED)

@@ -382,6 +382,7 @@ walk_expression(Node *node, PlanWalk *walk)
 	facts->is_volatile = facts->is_volatile || tp_expression_is_volatile(node);
 	facts->calls_volatile = facts->calls_volatile || tp_calls_volatile(node);
 	facts->checks_domain = facts->checks_domain || tp_checks_domain(node);
+	tp_add_dependencies(node, &facts->depends);
 	if (IsA(node, SubPlan))
 		walk_subplan(((SubPlan *) node)->plan_id, walk);
 	else if (IsA(node, Param))

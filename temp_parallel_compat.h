@@ -324,14 +324,14 @@ sort_cost(double rows, int width, double limit)
 }
 
 /* From 17 on: what ModifyTable looks at for NOT MATCHED BY SOURCE of MERGE. */
-static inline Node *
-merge_join_condition(const Query *query)
+static inline List *
+merge_join_conditions(const ModifyTable *modify)
 {
 #if PG_VERSION_NUM >= 170000
-	return query->mergeJoinCondition;
+	return modify->mergeJoinConditions;
 #else
-	(void) query;
-	return NULL;
+	(void) modify;
+	return NIL;
 #endif
 }
 

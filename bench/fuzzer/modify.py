@@ -37,6 +37,7 @@ class Modify:
         self.target = None
         self.own = None         # the episode's own table, if that is the target
         self.repeated = False   # the statement is run several times
+        self.cte = None         # WITH, if what rows() has returned needs it
 
     # ---------- what is read ----------
 
@@ -46,9 +47,16 @@ class Modify:
         choice = rng.random()
         if choice < 0.1:
             return f"(SELECT g * {rng.choice([1, 3])} AS key, g % 50 AS n, 'g' || g AS e FROM generate_series(1, 300) g) s"
-        if choice < 0.2:
+        if choice < 0.17:
+            # The planner pulls what reads the CTE up, into RETURNING or the actions of MERGE, and
+            # the query has read a part of it.
+            table = rng.choice(self.tables)
+            self.cte = f"WITH c AS {rng.choice(['', 'MATERIALIZED '])}(SELECT id, k FROM {table.name} WHERE id % 10 = 1)"
+            return (f"(SELECT q.id AS key, (SELECT count(*)::int FROM c WHERE c.id >= 0 * q.id) AS n, q.part::text AS e"
+                    f" FROM {table.name} q WHERE (SELECT c.id FROM c LIMIT 1) > -1) s")
+        if choice < 0.25:
             return f"(SELECT q.id + 1 AS key, q.k AS n, q.{self.text()} AS e FROM {self.target.name} q) s"
-        if choice < 0.3:
+        if choice < 0.35:
             table = rng.choice(self.tables)
             return (f"(SELECT DISTINCT ON (q.k) coalesce(q.k, -1) AS key, q.id AS n, q.part::text AS e"
                     f" FROM {table.name} q ORDER BY q.k, q.id) s")
@@ -298,7 +306,10 @@ class Modify:
         # A row that MERGE does not see is inserted again.
         hidden = verb == "merge" and (self.target.role or "VIEW" in "".join(self.target.create))
         self.repeated = verb != "insert" and not hidden and rng.random() < 0.5
+        self.cte = None
         sql = getattr(self, verb.replace(" ", "_").replace("-", "_"))()
+        if self.cte:
+            sql = sql.replace("WITH", self.cte + ",", 1) if sql.startswith("WITH") else f"{self.cte} {sql}"
         run = self.run(verb, sql, self.returning(verb))
         if self.target.role:
             run = as_role(self.target.role, run)
