@@ -198,7 +198,7 @@ class Portions:
         rng = self.rng
         table = rng.choice(self.tables)
         sql = f"SELECT q.k, count(*), sum(q.id) FROM {table.name} q GROUP BY q.k ORDER BY q.k"
-        ddl = f"{rng.choice(['TRUNCATE', 'DROP TABLE', 'REINDEX TABLE'])} {rng.choice([table.name] + table.members)}"
+        ddl = f"{rng.choice(['TRUNCATE', 'DROP TABLE'])} {rng.choice([table.name] + table.members)}"
         return [self.declare("", sql), f"FETCH {rng.choice([0, 2])} FROM c", self.declare("SCROLL ", name="d"),
                 "FETCH 2 FROM d", f"SELECT fz.state('{ddl}')", self.one(), "FETCH 5 FROM d", "FETCH 3 FROM c",
                 "FETCH PRIOR FROM d"]
