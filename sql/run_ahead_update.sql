@@ -7,6 +7,7 @@
 LOAD 'temp_parallel';
 CREATE EXTENSION temp_parallel;
 \i sql/include/changes.sql
+\i sql/include/explain.sql
 \set run 'SELECT * FROM pg_temp.changes'
 
 CREATE TABLE ahead_p (id int PRIMARY KEY, k int, s text) WITH (autovacuum_enabled = off);
@@ -254,7 +255,7 @@ CREATE FUNCTION pg_temp.volatile(i int) RETURNS int LANGUAGE plpgsql PARALLEL RE
 :run ('WITH g AS (SELECT * FROM u) DELETE FROM t USING g WHERE g.id = t.id RETURNING t.id, (SELECT count(*) FROM g)', 'TABLE t');
 -- the planner pulls what reads the CTE up into RETURNING; otherwise it would be read on there, with its workers ended
 :run ('WITH g AS MATERIALIZED (SELECT id, k FROM t WHERE k >= 0) DELETE FROM u USING (SELECT id, (SELECT count(*) FROM g WHERE g.id >= 0 * t.id) AS m FROM t) q WHERE q.id = u.id AND (SELECT g.k FROM g LIMIT 1) >= 0 AND u.id < 10 RETURNING u.id, q.m', 'TABLE u');
-EXPLAIN (COSTS OFF) WITH g AS MATERIALIZED (SELECT id, k FROM t WHERE k >= 0) UPDATE u SET k = 1 FROM (SELECT id, (SELECT count(*) FROM g WHERE g.id >= 0 * t.id) AS m FROM t) q WHERE q.id = u.id RETURNING q.m;
+SELECT * FROM pg_temp.explain('WITH g AS MATERIALIZED (SELECT id, k FROM t WHERE k >= 0) UPDATE u SET k = 1 FROM (SELECT id, (SELECT count(*) FROM g WHERE g.id >= 0 * t.id) AS m FROM t) q WHERE q.id = u.id RETURNING q.m');
 BEGIN;
 DECLARE c CURSOR FOR SELECT * FROM t WHERE id = 10;
 FETCH 1 FROM c;
