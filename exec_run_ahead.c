@@ -32,12 +32,12 @@ typedef struct RunAheadState
 	CustomScanState css;
 	Tuplestorestate *rows;		/* NULL until the child has run */
 	int			eflags;			/* how the rows may be fetched */
+	Oid			user;			/* when the execution began */
 	TupleTableSlot *copy;		/* NULL, or where the parent expects them */
 } RunAheadState;
 
 static Node *run_ahead_create_state(CustomScan *cscan);
 static void run_ahead_begin(CustomScanState *css, EState *estate, int eflags);
-static TupleTableSlot *run_ahead_exec(CustomScanState *css);
 static void run_ahead_end(CustomScanState *css);
 static void run_ahead_rescan(CustomScanState *css);
 
@@ -49,7 +49,6 @@ static const CustomScanMethods plan_methods = {
 static const CustomExecMethods exec_methods = {
 	.CustomName = RUN_AHEAD_NODE_NAME,
 	.BeginCustomScan = run_ahead_begin,
-	.ExecCustomScan = run_ahead_exec,
 	.EndCustomScan = run_ahead_end,
 	.ReScanCustomScan = run_ahead_rescan,
 };
@@ -129,6 +128,21 @@ run_child(bool parallel, void *arg)
 #define FETCHED_AGAIN	(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)
 
 /*
+ * Would workers, which begin to execute the child now, be allowed to, and find the same
+ * functions as the leader when it began?  Much can be done between a cursor's opening and
+ * its first row.  Commands that change something increment the command counter.
+ */
+static bool
+nothing_has_changed(RunAheadState *state)
+{
+	EState	   *estate = state->css.ss.ps.state;
+
+	return GetUserId() == state->user && may_read_tables(estate) &&
+		(estate->es_plannedstmt->commandType != CMD_SELECT ||
+		 GetCurrentCommandId(false) == estate->es_snapshot->curcid);
+}
+
+/*
  * Run the child, and keep its rows.  It runs forward only, also in workers, which are
  * sent es_top_eflags.  After an error, the state of the query is not used again.
  */
@@ -145,7 +159,9 @@ keep_rows(RunAheadState *state)
 	MemoryContextSwitchTo(old);
 	estate->es_direction = ForwardScanDirection;
 	estate->es_top_eflags = eflags & ~FETCHED_AGAIN;
-	tp_run_parallel(outerPlanState(state), NULL, run_child, state);
+	tp_run_parallel(outerPlanState(state), nothing_has_changed(state) ? NULL :
+					"role, privileges or functions may have changed since the query began",
+					run_child, state);
 	estate->es_direction = direction;
 	estate->es_top_eflags = eflags;
 }
@@ -195,16 +211,11 @@ run_ahead_begin(CustomScanState *css, EState *estate, int eflags)
 	Plan	   *child = outerPlan(css->ss.ps.plan);
 
 	((RunAheadState *) css)->eflags = eflags;
+	((RunAheadState *) css)->user = GetUserId();
 	css->ss.ps.ExecProcNode = return_row;
 	/* in a plan; otherwise tp_run_portions_ahead() sets it */
 	if (child != NULL)
 		set_child(css, ExecInitNode(child, estate, eflags & ~FETCHED_AGAIN));
-}
-
-static TupleTableSlot *
-run_ahead_exec(CustomScanState *css)
-{
-	return css->ss.ps.ExecProcNodeReal(&css->ss.ps);
 }
 
 static void

@@ -25,6 +25,7 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "catalog/pg_proc.h"
 #include "executor/executor.h"
 #include "nodes/extensible.h"
@@ -51,6 +52,7 @@ typedef struct Portions
 	List	   *lazy;			/* expressions that are evaluated when a row
 								 * is asked for */
 	bool		splits;			/* are some of them those of the place itself? */
+	bool		computes;		/* do they compute anything? */
 	bool		one_row;		/* at most one, for certain? */
 } Portions;
 
@@ -108,9 +110,24 @@ is_of_computed_values(Node *node)
 		 computes((Node *) ((Aggref *) node)->aggdirectargs, NULL));
 }
 
+static bool
+is_user_aggregate(Node *node)
+{
+	return IsA(node, Aggref) && ((Aggref *) node)->aggfnoid >= FirstNormalObjectId;
+}
+
+/* Is test true for a node of an expression of plan, an aggregation? */
+static bool
+agg_contains(Plan *plan, bool (*test) (Node *))
+{
+	return tp_contains((Node *) plan->targetlist, test) ||
+		tp_contains((Node *) plan->qual, test);
+}
+
 /*
  * Has plan computed all that there is to compute below it, and in it of its input,
- * when it returns its first row?
+ * when it returns its first row?  Final functions of core's aggregates depend on
+ * nothing else, and fail only as their transition functions do.
  */
 static bool
 computes_all_first(Plan *plan)
@@ -120,12 +137,13 @@ computes_all_first(Plan *plan)
 		case T_Sort:
 			return true;
 		case T_Agg:
-			if (((Agg *) plan)->aggstrategy == AGG_PLAIN ||
-				((Agg *) plan)->aggstrategy == AGG_HASHED)
+			if (((Agg *) plan)->aggstrategy == AGG_PLAIN)
 				return true;
-			return computes_all_first(plan->lefttree) &&
-				!tp_contains((Node *) plan->targetlist, is_of_computed_values) &&
-				!tp_contains((Node *) plan->qual, is_of_computed_values);
+			if (agg_contains(plan, is_user_aggregate))
+				return false;
+			return ((Agg *) plan)->aggstrategy == AGG_HASHED ||
+				(computes_all_first(plan->lefttree) &&
+				 !agg_contains(plan, is_of_computed_values));
 		case T_GatherMerge:
 			return computes_all_first(plan->lefttree);
 		case T_CustomScan:
@@ -186,6 +204,7 @@ find_portions(PlannedStmt *stmt)
 	result.splits = computes_of_groups(plan);
 	if (result.splits)
 		result.lazy = list_concat(result.lazy, tp_plan_expressions(plan));
+	result.computes = computes((Node *) result.lazy, NULL);
 	/* the workers of subplans are ended with the part below */
 	if (!computes_all_first(plan) || tp_may_read_cte(stmt, result.lazy) ||
 		tp_contains((Node *) result.lazy, is_subplan))
@@ -306,6 +325,35 @@ make_node(const Portions *portions, int plan_node_id)
 }
 
 /*
+ * Are expressions evaluated at the same time in plans of the same query with these
+ * portions, of which alone is that without workers?  If that evaluates nothing after its
+ * first row, have everything of portions run ahead, down from *top.
+ */
+static bool
+computes_at_the_same_time(Portions *portions, const Portions *alone, Plan **top)
+{
+	ListCell   *lc1;
+	ListCell   *lc2;
+
+	if (!alone->computes)
+	{
+		portions->place = top;
+		portions->above = NIL;
+		portions->splits = false;
+		return true;
+	}
+	if (portions->splits != alone->splits ||
+		list_length(portions->above) != list_length(alone->above))
+		return false;
+	forboth(lc1, portions->above, lc2, alone->above)
+	{
+		if (nodeTag(lfirst(lc1)) != nodeTag(lfirst(lc2)))
+			return false;
+	}
+	return true;
+}
+
+/*
  * Give stmt, a plan that needs parallel mode, the node, if it does not need it then,
  * and is better than serial, the plan without workers; otherwise it must not be used.
  * Returns why it is refused.  Changes stmt in place.
@@ -326,8 +374,9 @@ tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial)
 	Cost		keeping;
 	ListCell   *lc;
 
-	if (portions.place == NULL || portions.one_row != alone.one_row ||
-		(alone.splits && !portions.splits))
+	if (portions.place == NULL || alone.place == NULL ||
+		portions.one_row != alone.one_row ||
+		!computes_at_the_same_time(&portions, &alone, &stmt->planTree))
 		return RUN_AHEAD_ALLOWED;
 	if (tp_rows_exceed_file_limit(*portions.place))
 		return RUN_AHEAD_TOO_LARGE;
@@ -362,6 +411,16 @@ tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial)
  * ----------
  */
 
+/* Does an aggregation in plan, above any join or Gather, compute something of groups? */
+static bool
+groups_compute(Plan *plan)
+{
+	List	   *children = tp_plan_children(plan);
+
+	return computes_of_groups(plan) ||
+		(list_length(children) == 1 && groups_compute(linitial(children)));
+}
+
 /*
  * The node for an execution of stmt, which has been planned with workers, of which
  * not all rows are asked for; and in *place what it is to be put above.  NULL if the
@@ -369,7 +428,8 @@ tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial)
  * saving what workers save in all of them.  The plan, which may be cached, is not
  * changed; nor can what an aggregation computes be taken out of it.  The
  * query itself is not known here: what core would do without workers is
- * estimated.
+ * estimated, and whether it would compute something of groups, or above them, before its
+ * first row or later is not known.
  */
 CustomScan *
 tp_node_for_execution(PlannedStmt *stmt, const FlushPlan *first, Cost saving,
@@ -384,7 +444,8 @@ tp_node_for_execution(PlannedStmt *stmt, const FlushPlan *first, Cost saving,
 	node = tp_run_ahead_node(*place, -1);
 	if (portions.one_row)
 		return node;
-	if (first->calls_volatile || portions.splits || tp_rows_exceed_file_limit(*place) ||
+	if (first->calls_volatile || portions.computes || groups_compute(*place) ||
+		tp_rows_exceed_file_limit(*place) ||
 		node->scan.plan.total_cost >=
 		(*place)->startup_cost * (1 + saving / (*place)->total_cost))
 		return NULL;

@@ -323,6 +323,17 @@ sort_cost(double rows, int width, double limit)
 	return sort.total_cost;
 }
 
+/* May the current user read what estate's query reads? */
+static inline bool
+may_read_tables(EState *estate)
+{
+#if PG_VERSION_NUM >= 160000
+	return ExecCheckPermissions(estate->es_range_table, estate->es_rteperminfos, false);
+#else
+	return ExecCheckRTPerms(estate->es_range_table, false);
+#endif
+}
+
 /* From 17 on: what ModifyTable looks at for NOT MATCHED BY SOURCE of MERGE. */
 static inline List *
 merge_join_conditions(const ModifyTable *modify)

@@ -162,7 +162,7 @@ RESET enable_nestloop;
 	BEGIN FETCH c INTO r; RETURN NEXT r::text; RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN NULL; END; FETCH c INTO r; RETURN NEXT r::text; END');
 -- first fetched in a subtransaction that is rolled back
 :run ('DECLARE c refcursor; r record; BEGIN OPEN c FOR SELECT k, max(s) FROM t GROUP BY k ORDER BY k;
-	BEGIN INSERT INTO t VALUES (1, 0, 1, ''z''); FETCH c INTO r; RETURN NEXT r::text; RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN NULL; END; FETCH c INTO r; RETURN NEXT r::text; END');
+	BEGIN FETCH c INTO r; INSERT INTO t VALUES (1, 0, 1, ''z''); RETURN NEXT r::text; RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN NULL; END; FETCH c INTO r; RETURN NEXT r::text; END');
 -- the table is dropped or emptied before, and between
 :run ('DECLARE c refcursor; r record; BEGIN OPEN c FOR SELECT k, max(s) FROM t GROUP BY k ORDER BY k; DROP TABLE t; FETCH c INTO r; RETURN NEXT r::text; END');
 :run ('DECLARE c refcursor; r record; BEGIN OPEN c FOR SELECT k, max(s) FROM t GROUP BY k ORDER BY k; FETCH c INTO r; TRUNCATE t; FETCH c INTO r; RETURN NEXT r::text; END');
@@ -259,10 +259,17 @@ RESET plan_cache_mode;
 -- In a session: cursors that outlive their transaction, and savepoints; first by core
 --
 \set SHOW_CONTEXT never
+CREATE ROLE portions_user;
+CREATE FUNCTION pg_temp.final(bigint) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$ BEGIN RETURN current_setting('portions.least'); END $$;
+CREATE AGGREGATE pg_temp.reads_setting(int) (sfunc = int4_sum, stype = bigint, finalfunc = pg_temp.final, combinefunc = int8pl, initcond = '0', parallel = safe);
+SELECT * FROM pg_temp.plan('SELECT k, pg_temp.reads_setting(v) FROM t GROUP BY k');
+SELECT * FROM pg_temp.plan('SELECT k, sum(v) / (k - 5) FROM t GROUP BY k HAVING count(*) > 7 ORDER BY k');
 SET temp_parallel.enabled = off;
 \i sql/include/portions_session.sql
 SET temp_parallel.enabled = on;
 \i sql/include/portions_session.sql
 
 DROP TABLE portions_p;
+DROP OWNED BY portions_user;
+DROP ROLE portions_user;
 DROP EXTENSION temp_parallel;

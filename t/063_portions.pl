@@ -174,8 +174,14 @@ my @tests = (
 	[ 'FETCH 0, and portions fetched by SQL', 1, sub {
 			prepare('s', $groups);
 			sql('BEGIN');
-			return open_portal('p', 's'), sql('INSERT INTO t VALUES (1, 1, 1)'), sql('FETCH 0 FROM p'), sql('FETCH 2 FROM p'),
+			return open_portal('p', 's'), sql('FETCH 0 FROM p'), sql('FETCH 2 FROM p'), sql('INSERT INTO t VALUES (1, 1, 1)'),
 			  fetch('p', 2), sql('FETCH BACKWARD 1 FROM p'), sql('ROLLBACK');
+		} ],
+	[ 'another role at the first portion', 0, sub {
+			sql('GRANT SELECT ON t TO pg_monitor; REVOKE ALL ON t FROM pg_monitor');
+			prepare('s', $groups);
+			sql('BEGIN');
+			return open_portal('p', 's'), sql('SET LOCAL ROLE pg_monitor'), fetch('p', 2), sql('RESET ROLE'), sql('ROLLBACK');
 		} ],
 	[ 'a volatile function', 0, sub {
 			prepare('s', 'SELECT k, looks() FROM t GROUP BY k ORDER BY k');

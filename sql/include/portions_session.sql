@@ -30,8 +30,8 @@ DROP TABLE d;
 BEGIN;
 DECLARE c CURSOR FOR SELECT id, v FROM t WHERE k < 8 ORDER BY v;
 SAVEPOINT s;
-INSERT INTO t VALUES (1, 2, 1);
 FETCH 2 FROM c;
+INSERT INTO t VALUES (1, 2, 1);
 ROLLBACK TO s;
 FETCH 2 FROM c;
 INSERT INTO t VALUES (1, 4, 1);
@@ -42,6 +42,54 @@ SELECT 1 / 0;
 ROLLBACK TO s;
 FETCH 1 FROM c;
 TRUNCATE t;
+ROLLBACK;
+-- another role, other privileges and another function at the first fetch: workers would look at
+-- these again, which without workers nobody does
+BEGIN;
+DECLARE c CURSOR FOR SELECT k, sum(v) FROM t GROUP BY k ORDER BY k;
+DECLARE h CURSOR WITH HOLD FOR SELECT k, sum(v) FROM t GROUP BY k ORDER BY k;
+SET LOCAL ROLE portions_user;
+FETCH 2 FROM c;
+COMMIT;
+FETCH 2 FROM h;
+CLOSE h;
+GRANT SELECT ON t TO portions_user;
+BEGIN;
+SET LOCAL ROLE portions_user;
+DECLARE c CURSOR FOR SELECT k, sum(v) FROM t GROUP BY k ORDER BY k;
+RESET ROLE;
+REVOKE ALL ON t FROM portions_user;
+SET LOCAL ROLE portions_user;
+FETCH 2 FROM c;
+ROLLBACK;
+BEGIN;
+CREATE FUNCTION pg_temp.replaced(int) RETURNS int LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int4abs';
+DECLARE c CURSOR FOR SELECT pg_temp.replaced(k), count(*) FROM t GROUP BY 1 ORDER BY 1;
+CREATE OR REPLACE FUNCTION pg_temp.replaced(int) RETURNS int LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int4um';
+FETCH 2 FROM c;
+ROLLBACK;
+-- what core computes below its sort, it computes before the first row
+BEGIN;
+SET LOCAL portions.least = 0;
+DECLARE c CURSOR FOR SELECT k, sum(v) || current_user::text FROM t GROUP BY k HAVING count(*) > current_setting('portions.least')::int ORDER BY k;
+FETCH 2 FROM c;
+SET LOCAL portions.least = 1000;
+SET LOCAL ROLE portions_user;
+FETCH 2 FROM c;
+ROLLBACK;
+BEGIN;
+DECLARE c CURSOR FOR SELECT k, sum(v) / (k - 5) FROM t GROUP BY k ORDER BY k;
+FETCH 2 FROM c;
+ROLLBACK;
+-- a final function that reads a setting
+BEGIN;
+SET LOCAL portions.least = 0;
+DECLARE c CURSOR FOR SELECT k, pg_temp.reads_setting(v) FROM t WHERE k < 2 GROUP BY k;
+FETCH 1 FROM c \g /dev/null
+SET LOCAL portions.least = 1000;
+MOVE 0 IN c;
+FETCH 1 FROM c \gset
+\echo :reads_setting
 ROLLBACK;
 -- an error at the first fetch
 BEGIN;
