@@ -215,10 +215,23 @@ class Portions:
 
     def setting(self):
         """A stable function of core, whose result changes between two portions."""
-        table = self.rng.choice(self.tables).name
-        return ["SET LOCAL fz.target = 'first'",
-                self.declare("", f"SELECT q.k, count(*), current_setting('fz.target') FROM {table} q GROUP BY q.k ORDER BY q.k"),
-                "FETCH 2 FROM c", "SET LOCAL fz.target = 'second'", "FETCH 4 FROM c"]
+        return ["SET LOCAL fz.target = '1'", self.declare("", self.of_groups("current_setting('fz.target')")),
+                "FETCH 2 FROM c", "SET LOCAL fz.target = '20'", "FETCH 4 FROM c"]
+
+    def of_groups(self, value):
+        """A query in which value, of type text, is in different places of what is made of groups."""
+        rng = self.rng
+        return (f"SELECT q.k, count(*), {rng.choice([value, f'sum(q.id) || {value}'])} FROM {rng.choice(self.tables).name} q"
+                f" GROUP BY q.k {rng.choice(['', f' HAVING count(*) > length({value})'])} ORDER BY q.k")
+
+    def role(self):
+        """Another role, other privileges or another function at the first row."""
+        rng = self.rng
+        table = rng.choice(self.tables).name
+        declare = self.declare(rng.choice(["", "SCROLL "]), self.of_groups("current_user::text"))
+        changed = [["SET LOCAL ROLE fuzz_reader"],
+                   [f"GRANT SELECT ON {table} TO fuzz_reader", f"REVOKE SELECT ON {table} FROM fuzz_reader", "SET LOCAL ROLE fuzz_reader"]]
+        return [declare, *rng.choice(changed), f"FETCH {rng.choice([0, 2])} FROM c", "SET LOCAL ROLE none", "FETCH 4 FROM c"]
 
     def current_of(self):
         rng = self.rng
@@ -241,7 +254,7 @@ class Portions:
     # Kinds, and whether they end transactions.
     CURSORS = {"cursor, fetched": (fetched, False), "cursor, scrolled": (scrolled, False), "cursor, held": (held, True),
                "cursor, subtransaction": (subtransaction, False), "cursor, left open": (left_open, False),
-               "cursor, volatile": (volatile, False), "cursor, setting": (setting, False),
+               "cursor, volatile": (volatile, False), "cursor, setting": (setting, False), "cursor, role": (role, False),
                "cursor, current of": (current_of, False), "loop, commit": (committing, True)}
 
     @staticmethod
@@ -266,7 +279,11 @@ class Portions:
         query = Query("", kind=kind, statements=statements, may_fail=True, undone=not ends,
                       calm=any(word in sql for sql in statements for word in ("FUNCTION", "DO $$", "fz.")),
                       ordered=kind != "loop, commit")
-        if kind in ("loop, error", "cursor, setting"):
-            # so that groups are made as they are asked for
+        if kind in ("loop, error", "cursor, setting", "cursor, role"):
+            # so that without workers groups are always made at the same time: as they are asked
+            # for, or below a sort
             query.settings = {"enable_hashagg": "off"}
+            if kind != "loop, error" and rng.random() < 0.5:
+                query.settings = {"enable_hashagg": "on", "enable_sort": "on", "enable_indexscan": "off", "enable_indexonlyscan": "off",
+                                  "cpu_tuple_cost": "0.01"}
         return query
