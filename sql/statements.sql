@@ -193,7 +193,7 @@ SELECT g, sum(v), pg_temp.nested(g) FROM t GROUP BY g ORDER BY g;
 BEGIN;
 -- a cursor
 DECLARE c CURSOR FOR SELECT id, v FROM t;
-FETCH 2 FROM c;
+MOVE 2 IN c;
 EXPLAIN (COSTS OFF) DECLARE c2 CURSOR FOR SELECT id, v FROM t;
 CLOSE c;
 -- row locks

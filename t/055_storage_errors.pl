@@ -100,6 +100,9 @@ sub new_session
 	my $s = fault_session($node, $pool);
 
 	$s->safe('\set VERBOSITY verbose');
+	# Changes without workers set hints: so the planner, which looks at the ends of indexes,
+	# dirties no page, and the number of dirty pages is known.
+	$s->safe('SET temp_parallel.run_ahead = off;');
 	make_tables($s);
 	# A large pool keeps pusher: set its hint bits, so that the checks do not.
 	$s->safe('SELECT count(*) FROM pusher; SELECT pg_flush_local_buffers();');

@@ -160,6 +160,7 @@ BEGIN
 	RAISE NOTICE 'failed: %', failed;
 END $$;
 CALL pg_temp.fail('p', '1 / 0');
+SET temp_parallel.run_ahead = off;
 DELETE FROM t;
 } . limited(20) . "SET temp_buffers = '400MB';" . limited(0) . q{
 CALL pg_temp.fail('t', '1');
