@@ -90,11 +90,11 @@ store_rows(RunAheadState *state)
  * The same in parallel mode, if parallel, as ExecutePlan() of execMain.c.
  * Subplans outside the child that it has executed must end their workers, too.
  *
- * The start of the INSERT has marked its command ID as used, and in parallel mode
- * the command counter cannot be incremented in that state.  Functions that
- * the SELECT calls in the leader may increment it, if only by the end of an
- * exception block.  So it is incremented before.  That changes nothing else: rows
- * are inserted with the ID that the executor has noted, and the next command, of
+ * The start of a statement that changes a table has marked its command ID as used,
+ * and in parallel mode the command counter cannot be incremented in that state.
+ * Functions that are called in the leader may increment it, if only by the end of
+ * an exception block.  So it is incremented before.  That changes nothing else: rows
+ * are changed with the ID that the executor has noted, and the next command, of
  * a trigger for example, would increment the counter.  A query has marked nothing.
  */
 static void
@@ -124,7 +124,7 @@ run_child(bool parallel, void *arg)
 	estate->es_use_parallel_mode = false;
 }
 
-/* What a parent may do with rows, but does with those that are kept */
+/* What a parent may do with the rows of a node, here with those that are kept */
 #define FETCHED_AGAIN	(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)
 
 /*

@@ -149,15 +149,13 @@ extern List *tp_statement_gathers(PlannedStmt *stmt);
 /* plan_expression.c */
 extern bool tp_contains(Node *node, bool (*test) (Node *));
 extern bool tp_has_user_object(List *oids);
-extern bool tp_expression_is_user_code(Node *node);
 extern bool tp_checks_domain(Node *node);
-extern void tp_add_dependencies(Node *node, PlanDependencies *depends);
+extern void tp_add_expression(Node *node, PlanFacts *facts);
 extern bool tp_names_temp_table(List *rtable);
 extern bool tp_any_range_table_entry(Query *query, bool (*test) (Node *));
 extern bool tp_reads_temp_table(Query *query);
 
 extern bool tp_expression_is_volatile(Node *node);
-extern bool tp_calls_volatile(Node *node);
 
 /* plan_lookup.c */
 extern double tp_pages_of_lookups(List *lookups, bool with_subplans);
@@ -209,6 +207,7 @@ typedef enum RunAheadRefusal
 
 extern bool tp_reads_large_table(Query *query);
 extern bool tp_may_run_ahead(Query *query);
+extern RunAheadRefusal tp_query_refusal(Query *query);
 extern RunAheadRefusal tp_run_ahead_refusal(Query *query);
 extern bool tp_may_read_cte(PlannedStmt *stmt, List *expressions);
 extern RunAheadRefusal tp_plan_refusal(PlannedStmt *stmt);

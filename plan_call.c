@@ -125,6 +125,25 @@ tp_charge_gathers(Cost charge)
  * The call
  * ----------
  */
+static void
+begin_planning(Planning *planning)
+{
+	planning->outer = innermost;
+	planning->before = parallel_setup_cost;
+	if (innermost != NULL && parallel_setup_cost == innermost->charged)
+		parallel_setup_cost = innermost->setup_cost;
+	planning->setup_cost = planning->charged = parallel_setup_cost;
+	innermost = planning;
+}
+
+static void
+end_planning(Planning *planning)
+{
+	if (parallel_setup_cost == planning->charged)
+		parallel_setup_cost = planning->before;
+	innermost = planning->outer;
+}
+
 static PlannedStmt *
 call_planner(const PlannerCall *call)
 {
@@ -149,21 +168,14 @@ tp_call_planner(const PlannerCall *call, Planning *planning)
 		return call_planner(call);
 
 	guc_level = NewGUCNestLevel();
-	planning->outer = innermost;
-	planning->before = parallel_setup_cost;
-	if (innermost != NULL && parallel_setup_cost == innermost->charged)
-		parallel_setup_cost = innermost->setup_cost;
-	planning->setup_cost = planning->charged = parallel_setup_cost;
-	innermost = planning;
+	begin_planning(planning);
 	PG_TRY();
 	{
 		result = call_planner(call);
 	}
 	PG_FINALLY();
 	{
-		if (parallel_setup_cost == planning->charged)
-			parallel_setup_cost = planning->before;
-		innermost = planning->outer;
+		end_planning(planning);
 	}
 	PG_END_TRY();
 	AtEOXact_GUC(true, guc_level);	/* after an error the abort does it */

@@ -130,8 +130,8 @@ is_one_of(Node *node, const NodeTag *tags, int n)
  * May evaluating node, one node of an expression, run user code?  The kinds of
  * node are those of expression_tree_walker() of nodeFuncs.c.
  */
-bool
-tp_expression_is_user_code(Node *node)
+static bool
+expression_is_user_code(Node *node)
 {
 	switch (nodeTag(node))
 	{
@@ -195,14 +195,6 @@ static bool
 is_any_volatile_function(Oid function, void *context)
 {
 	return func_volatile(function) == PROVOLATILE_VOLATILE;
-}
-
-/* Does evaluating node itself, one node of an expression, call a volatile function? */
-bool
-tp_calls_volatile(Node *node)
-{
-	return tp_expression_is_volatile(node) ||
-		check_functions_in_node(node, is_any_volatile_function, NULL);
 }
 
 /*
@@ -277,6 +269,20 @@ defaults_are_volatile(FuncExpr *call)
 	return result;
 }
 
+static bool
+expression_is_volatile(Node *node, PlanDependencies *depends)
+{
+	if (check_functions_in_node(node, is_volatile_function, NULL))
+		return true;
+	if (IsA(node, Aggref) &&
+		aggregate_is_volatile(((Aggref *) node)->aggfnoid, depends))
+		return true;
+	if (IsA(node, WindowFunc) &&
+		aggregate_is_volatile(((WindowFunc *) node)->winfnoid, depends))
+		return true;
+	return IsA(node, FuncExpr) && defaults_are_volatile((FuncExpr *) node);
+}
+
 /*
  * Does evaluating node itself, one node of a query or of an expression, call one?
  * Allocates in the current memory context.
@@ -284,15 +290,7 @@ defaults_are_volatile(FuncExpr *call)
 bool
 tp_expression_is_volatile(Node *node)
 {
-	if (check_functions_in_node(node, is_volatile_function, NULL))
-		return true;
-	if (IsA(node, Aggref) &&
-		aggregate_is_volatile(((Aggref *) node)->aggfnoid, NULL))
-		return true;
-	if (IsA(node, WindowFunc) &&
-		aggregate_is_volatile(((WindowFunc *) node)->winfnoid, NULL))
-		return true;
-	return IsA(node, FuncExpr) && defaults_are_volatile((FuncExpr *) node);
+	return expression_is_volatile(node, NULL);
 }
 
 /* ----------
@@ -394,18 +392,20 @@ tp_checks_domain(Node *node)
 }
 
 /*
- * Add to depends what the answers of this file about node, one node of an expression in
- * a plan, depend on and core does not record: the plan must be made again if a type of
- * values that it makes, or a function of an aggregate, is changed.
+ * Add what evaluating node itself, one node of an expression in a plan, does to facts;
+ * and what that depends on and core does not record: the plan must be made again if
+ * a type of values that it makes, or a function of an aggregate, is changed.
  */
 void
-tp_add_dependencies(Node *node, PlanDependencies *depends)
+tp_add_expression(Node *node, PlanFacts *facts)
 {
-	(void) checks_domain(node, depends);
-	if (IsA(node, Aggref))
-		(void) aggregate_is_volatile(((Aggref *) node)->aggfnoid, depends);
-	else if (IsA(node, WindowFunc))
-		(void) aggregate_is_volatile(((WindowFunc *) node)->winfnoid, depends);
+	facts->user_code = facts->user_code || expression_is_user_code(node);
+	facts->is_volatile = facts->is_volatile ||
+		expression_is_volatile(node, &facts->depends);
+	facts->calls_volatile = facts->calls_volatile || facts->is_volatile ||
+		check_functions_in_node(node, is_any_volatile_function, NULL);
+	facts->checks_domain = facts->checks_domain ||
+		checks_domain(node, &facts->depends);
 }
 
 /* ----------

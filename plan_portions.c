@@ -260,13 +260,12 @@ tp_finds_first_row_late(PlannedStmt *serial)
 RunAheadRefusal
 tp_portions_refusal(Query *query, PlannedStmt *serial)
 {
-	if (max_parallel_hazard(query) == PROPARALLEL_UNSAFE)
-		return RUN_AHEAD_UNSAFE;
-	if (tp_contains((Node *) query, tp_expression_is_volatile) ||
-		(contain_volatile_functions((Node *) query) && !find_portions(serial).one_row))
+	RunAheadRefusal refusal = tp_query_refusal(query);
+
+	if (refusal == RUN_AHEAD_ALLOWED &&
+		contain_volatile_functions((Node *) query) && !find_portions(serial).one_row)
 		return RUN_AHEAD_VOLATILE;
-	return tp_contains((Node *) query, tp_checks_domain) ?
-		RUN_AHEAD_UNSAFE : RUN_AHEAD_ALLOWED;
+	return refusal;
 }
 
 /*

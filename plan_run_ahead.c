@@ -128,6 +128,21 @@ is_current_of(Node *node)
 }
 
 /*
+ * May workers run query, and the leader run it ahead of what would happen between its
+ * rows?
+ */
+RunAheadRefusal
+tp_query_refusal(Query *query)
+{
+	if (max_parallel_hazard(query) == PROPARALLEL_UNSAFE)
+		return RUN_AHEAD_UNSAFE;
+	if (tp_contains((Node *) query, tp_expression_is_volatile))
+		return RUN_AHEAD_VOLATILE;
+	return tp_contains((Node *) query, tp_checks_domain) ?
+		RUN_AHEAD_UNSAFE : RUN_AHEAD_ALLOWED;
+}
+
+/*
  * May query, for which tp_may_run_ahead() is true, be run ahead?
  *
  * Other sessions may change the rows of a permanent table while they are found.
@@ -154,12 +169,7 @@ tp_run_ahead_refusal(Query *query)
 		return RUN_AHEAD_MODIFYING_WITH;
 	if (tp_contains((Node *) &below, is_current_of))
 		return RUN_AHEAD_CURRENT_OF;
-	if (max_parallel_hazard(&below) == PROPARALLEL_UNSAFE)
-		return RUN_AHEAD_UNSAFE;
-	if (tp_contains((Node *) &below, tp_expression_is_volatile))
-		return RUN_AHEAD_VOLATILE;
-	return tp_contains((Node *) &below, tp_checks_domain) ?
-		RUN_AHEAD_UNSAFE : RUN_AHEAD_ALLOWED;
+	return tp_query_refusal(&below);
 }
 
 static bool

@@ -164,12 +164,12 @@ tp_plan_statement(const PlannerCall *call)
 		!IsParallelWorker();
 
 	/* the server's own queries for foreign keys change a few rows at a time */
-	if (consider_temp && tp_may_run_ahead(parse) && !InNoForceRLSOperation())
+	if (consider_temp && !InNoForceRLSOperation() && tp_may_run_ahead(parse))
 		return plan_modification(call);
 	if (consider_temp && parse->commandType == CMD_SELECT &&
 		(call->args.cursorOptions & CURSOR_OPT_PARALLEL_OK) != 0)
 		return plan_with_workers(call, false);
-	if (consider_temp && tp_may_run_portions_ahead(parse) && !InNoForceRLSOperation())
+	if (consider_temp && !InNoForceRLSOperation() && tp_may_run_portions_ahead(parse))
 		return plan_portions(call);
 	return plan_without_temp_tables(call);
 }

@@ -378,11 +378,7 @@ walk_expression(Node *node, PlanWalk *walk)
 
 	if (node == NULL)
 		return false;
-	facts->user_code = facts->user_code || tp_expression_is_user_code(node);
-	facts->is_volatile = facts->is_volatile || tp_expression_is_volatile(node);
-	facts->calls_volatile = facts->calls_volatile || tp_calls_volatile(node);
-	facts->checks_domain = facts->checks_domain || tp_checks_domain(node);
-	tp_add_dependencies(node, &facts->depends);
+	tp_add_expression(node, facts);
 	if (IsA(node, SubPlan))
 		walk_subplan(((SubPlan *) node)->plan_id, walk);
 	else if (IsA(node, Param))
