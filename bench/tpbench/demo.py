@@ -117,7 +117,17 @@ def first_runs(conn, sql):
         print()
 
 
+def same_work(conn, sql, ms):
+    """Are the plans off and on the same, so that their times differ only by chance?"""
+    plans = []
+    for arm in ARMS:
+        use(conn, arm)
+        plans.append(slower.planned(conn, sql))
+    return slower.is_chance(*plans, ms)
+
+
 def compare(conn, queries, rounds, progress):
+    """Run the queries. Returns the runs, and off/on of those with another plan when on."""
     runs = []
     head = (f"{'query':8}{'off ms':>10}{'on ms':>10}{'off/on':>9}  {'answers':12}{'rows':>8}"
             "  plan when on")
@@ -131,17 +141,44 @@ def compare(conn, queries, rounds, progress):
                 runs.append(measure.run(conn, arm, sql, name, "repeat", n))
         progress.clear()
         off, on = (measure.median_ms(runs, name, "repeat", arm.name) for arm in ARMS)
-        ratios[name] = off / on
-        equal = measure.same_answers(runs, name)
         plan = measure.plans(runs, name, "repeat", ON.name)
+        if plan == "serial" and same_work(conn, sql, off):
+            plan, ratio = "serial, the same as off", f"{'':9}"
+        else:
+            ratios[name] = off / on
+            ratio = f"{ratios[name]:8.2f}x"
+        equal = measure.same_answers(runs, name)
         answers = f"{'equal' if equal else 'DIFFERENT':12}"
-        print(f"{name:8}{off:10.1f}{on:10.1f}{ratios[name]:8.2f}x  "
+        print(f"{name:8}{off:10.1f}{on:10.1f}{ratio}  "
               f"{answers if equal else colour('31', answers)}{runs[-1].rows:8}  {plan}", flush=True)
     print("-" * len(head))
-    total_off, total_on = (sum(measure.median_ms(runs, n, "repeat", arm.name) for n in queries)
-                           for arm in ARMS)
-    print(f"{'total':8}{total_off:10.1f}{total_on:10.1f}{total_off / total_on:8.2f}x")
+    if ratios:
+        off, on = (total_ms(runs, ratios, arm) for arm in ARMS)
+        print(f"{'total':8}{off:10.1f}{on:10.1f}{off / on:8.2f}x"
+              + ("  of those with another plan" if len(ratios) < len(queries) else ""))
     return runs, ratios
+
+
+def total_ms(runs, names, arm):
+    return sum(measure.median_ms(runs, name, "repeat", arm.name) for name in names)
+
+
+def summarize(queries, runs, ratios, workers):
+    same = len(queries) - len(ratios)
+    print(f"\n{len(queries)} queries over temporary tables, {os.cpu_count()} processors,"
+          f" up to {workers} workers per query:")
+    if same:
+        say(f"{same} with the same plan off and on: their times differ by chance, and count neither"
+            " in the mean nor in the total.")
+    if ratios:
+        best, least = (choose(ratios, key=ratios.get) for choose in (max, min))
+        gained = [name for name in ratios if ratios[name] > 1]
+        part = total_ms(runs, gained, OFF) / total_ms(runs, queries, OFF)
+        say(f"{len(ratios)} with another plan: typical gain"
+            f" {geometric_mean(ratios.values()):.2f}x (geometric mean), best {ratios[best]:.2f}x"
+            f" ({best}), least {ratios[least]:.2f}x ({least}).")
+        say(f"{len(gained)} took less time when on: {100 * part:.0f} % of the time of all"
+            f" {len(queries)} when off.")
 
 
 def explain_slower(conn, queries, runs, ratios, progress):
@@ -179,13 +216,7 @@ def main():
     runs, ratios = compare(conn, chosen, args.rounds, progress)
 
     wrong = [name for name in chosen if not measure.same_answers(runs, name)]
-    best = max(ratios, key=ratios.get)
-    worst = min(ratios, key=ratios.get)
-    workers = value(conn, "SHOW max_parallel_workers_per_gather")
-    print(f"\n{len(chosen)} queries over temporary tables, {os.cpu_count()} processors,"
-          f" up to {workers} workers per query:\n"
-          f"  typical gain {geometric_mean(ratios.values()):.2f}x (geometric mean), best"
-          f" {ratios[best]:.2f}x ({best}), least {ratios[worst]:.2f}x ({worst})")
+    summarize(chosen, runs, ratios, value(conn, "SHOW max_parallel_workers_per_gather"))
     explain_slower(conn, chosen, runs, ratios, progress)
     if wrong:
         sys.exit(f"  ANSWERS DIFFER: {', '.join(wrong)}")

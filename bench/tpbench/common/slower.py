@@ -9,10 +9,18 @@ ROWS = 50_000   # through all Gathers: sending a row may take longer than readin
 SHORT = 50      # ms: starting workers is a part of such a query's time
 
 
-def executed(conn, sql):
-    """The plan of the query, executed as the session's settings say."""
-    text = value(conn, f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}")
+def explained(conn, sql, options):
+    """The plan of the query, as the session's settings say."""
+    text = value(conn, f"EXPLAIN ({options}, FORMAT JSON) {sql}")
     return (json.loads(text) if isinstance(text, str) else text)[0]
+
+
+def executed(conn, sql):
+    return explained(conn, sql, "ANALYZE, BUFFERS")
+
+
+def planned(conn, sql):
+    return explained(conn, sql, "SUMMARY")
 
 
 def descendants(node):
@@ -25,6 +33,18 @@ def shape(node):
     """What two plans have in common if they do the same work in the same order."""
     return [node["Node Type"], node.get("Relation Name"), node.get("Index Name"),
             [shape(child) for child in node.get("Plans", ())]]
+
+
+def longer_planning(off, on, total):
+    """The milliseconds by which planning took longer when on, if that matters."""
+    longer = on["Planning Time"] - off["Planning Time"]
+    return longer if longer > SHARE * total else 0
+
+
+def is_chance(off, on, total):
+    """Is a difference between the times of these plans, about total ms, chance? off and on
+    are results of planned() or executed(). It is if both do the same work."""
+    return shape(off["Plan"]) == shape(on["Plan"]) and not longer_planning(off, on, total)
 
 
 def label(node):
@@ -71,8 +91,8 @@ def reasons(off, on):
     found = []
     if not gathers and shape(plan_off) == shape(plan_on):
         found.append("the plan is the same as without the module")
-        longer = on["Planning Time"] - off["Planning Time"]
-        if longer > SHARE * total:
+        longer = longer_planning(off, on, total)
+        if longer:
             found.append(f"planning took {longer:.1f} ms longer, as the plan with workers was"
                          " considered, too")
         return found
