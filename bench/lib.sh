@@ -66,8 +66,7 @@ python_venv() {
 		! run "$work/venv.log" "$venv/bin/pip" install --quiet \
 			--disable-pip-version-check -r "$2"
 	then
-		cat "$work/venv.log"
-		die "could not install the Python packages"
+		pip_failed "$work/venv.log" "could not install the Python packages"
 	fi
 	touch "$venv/complete"
 }

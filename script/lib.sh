@@ -7,6 +7,7 @@
 #   debian_pg_version        print the PostgreSQL version of this Debian release
 #   origin_of VERSION        print where supported_versions has that version from
 #   apt_mirror SUITE         print the mirror from which apt gets this machine's SUITE
+#   pip_failed LOG TEXT      die with TEXT and what pip has printed; see there
 #   make_workdir             set $work, a directory that is removed at exit; in
 #                            $work_parent, or in /tmp
 #   copy_tree SRC DST        copy the sources without build products and .git
@@ -32,6 +33,7 @@ work=           # the temporary directory
 keep=           # not empty: keep $work
 child=          # the session that run() waits for
 teller=         # the process that prints what it does
+follower=       # the one that prints lines of its log
 AS_SERVER=()    # prefix for a command that must not run as root
 debian_keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
@@ -73,6 +75,18 @@ apt_install_missing() {
 }
 
 apt_update() { as_root apt-get update -qq </dev/null >"$work/apt-update.log" 2>&1; }
+
+# If pip cannot verify certificates, as where a proxy has its own, its many lines do not say
+# what to do: the cause and the setting, in one line.
+pip_failed() {
+	if grep -q 'CERTIFICATE_VERIFY_FAILED\|TLS CA certificate' "$1"; then
+		rm "$1"
+		die "$2: pip cannot verify the certificate of the package index; set PIP_CERT to" \
+			"the file with your network's CA certificates"
+	fi
+	cat "$1"
+	die "$2"
+}
 
 # The package "postgresql" depends on the release's own version.
 debian_pg_version() {
@@ -120,7 +134,7 @@ cleanup() {
 	trap '' INT TERM HUP PIPE
 	set +e
 	case $status in 130 | 143) progress "interrupted; cleaning up" ;; esac
-	[ -z "$teller" ] || kill "$teller" 2>/dev/null
+	[ -z "$teller$follower" ] || kill $teller $follower 2>/dev/null
 	if [ -n "$child" ]; then
 		kill -TERM -- "-$child" 2>/dev/null
 		for _ in {1..30}; do
@@ -167,7 +181,7 @@ tell_now_and_then() {
 # and waits with `wait`, during which bash runs traps at once. Meanwhile, the lines
 # of the log that the sed script $follow prints are shown.
 run() {
-	local log=$1 out=$1 status=0 follower=
+	local log=$1 out=$1 status=0
 	shift
 	if [ -n "${follow-}" ]; then
 		out=$log.pipe
@@ -190,6 +204,7 @@ run() {
 	fi
 	if [ -n "$follower" ]; then
 		wait "$follower" || true
+		follower=
 		rm "$out"
 	fi
 	return "$status"

