@@ -47,6 +47,7 @@ PG_FUNCTION_INFO_V1(pg_evict_local_buffers);
 PG_FUNCTION_INFO_V1(temp_parallel_pages);
 PG_FUNCTION_INFO_V1(temp_parallel_flush_cost);
 PG_FUNCTION_INFO_V1(temp_parallel_stats);
+PG_FUNCTION_INFO_V1(temp_parallel_stats_reset);
 
 /* ----------
  * Checks
@@ -418,4 +419,16 @@ temp_parallel_stats(PG_FUNCTION_ARGS)
 	if (!nulls[9])
 		values[9] = CStringGetTextDatum(tp_sharing_failure());
 	return make_record(fcinfo, values, nulls);
+}
+
+/*
+ * temp_parallel_stats_reset() returns void: the counters of the calling session
+ * are zero from now on.  They decide nothing, so that nothing else changes.
+ */
+Datum
+temp_parallel_stats_reset(PG_FUNCTION_ARGS)
+{
+	refuse_in_worker();
+	memset(&tp_session_stats, 0, sizeof(tp_session_stats));
+	PG_RETURN_VOID();
 }

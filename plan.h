@@ -48,6 +48,7 @@ typedef struct GatherSaving
 	Cost		serial;			/* of the best path that gathers no more than
 								 * a part */
 	Cost		alone;			/* of the best path without any Gather */
+	Cost		search;			/* of the pool, of which the saving is net */
 	FlushSaving saving;
 } GatherSaving;
 

@@ -386,6 +386,7 @@ note_saving(PlannerInfo *root, List *rels, GatherOver over, List *relids,
 	{
 		note->saving.saving = saved - tp_setup_cost_without_charge() - flush.search;
 		note->saving.charge = flush.charge - flush.search;
+		note->search = flush.search;
 		note->saving.relids = list_copy(relids);
 	}
 	planning->savings = lappend(planning->savings, note);

@@ -79,12 +79,14 @@ tp_saving_of_gather(List *notes, List *relids, List *indexes, Cost charge)
 
 /*
  * Is note lost because of the flush, in a query level that costs this much, by a plan
- * that flushes tables flushed?
+ * that flushes tables flushed?  Also if the search of the pool outweighs the saving,
+ * which is then not positive: EXPLAIN shows it, and no account gets it.
  */
 static bool
 is_lost(GatherSaving *note, Cost cost, List *flushed)
 {
-	return note->saving.saving > 0 && note->saving.charge > 0 &&
+	return note->saving.saving + note->search > 0 &&
+		(note->saving.saving <= 0 || note->saving.charge > 0) &&
 		list_difference_oid(note->saving.relids, flushed) != NIL &&
 		note->serial <= 1.01 * cost;	/* paths cost the same */
 }
@@ -135,9 +137,9 @@ lost_in_level(PlannerInfo *root, List *notes, List *flushed)
 	}
 	lost = list_concat(lost, scans);
 	foreach(lc, lost)
-		sum += ((GatherSaving *) lfirst(lc))->saving.saving;
+		sum += Max(((GatherSaving *) lfirst(lc))->saving.saving, 0);
 	return above != NULL && is_lost(above, chosen->total_cost, flushed) &&
-		above->saving.saving > sum ? list_make1(above) : lost;
+		(lost == NIL || above->saving.saving > sum) ? list_make1(above) : lost;
 }
 
 /* ----------
@@ -409,7 +411,7 @@ credit_saving(const FlushSaving *saving, LocalBufStats *stats)
 static bool
 credit_savings(List *savings, PlanState *root)
 {
-	LocalBufStats *stats = tp_localbuf_stats_for_price(false);
+	LocalBufStats *stats = NULL;
 	List	   *scanned = NIL;
 	bool		any = false;
 	ListCell   *lc;
@@ -423,6 +425,8 @@ credit_savings(List *savings, PlanState *root)
 			list_difference_oid(saving->relids, scanned) != NIL)
 			continue;
 		any = true;
+		if (stats == NULL)
+			stats = tp_localbuf_stats_for_price(false);
 		credit_saving(saving, stats);
 	}
 	foreach(lc, savings)

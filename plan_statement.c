@@ -175,11 +175,38 @@ tp_plan_statement(const PlannerCall *call)
 }
 
 /*
+ * Those of the tables that stmt reads that are large enough for workers and have never
+ * been analyzed, if it has no workers: the planner may have guessed wrong.
+ */
+static List *
+not_analyzed(PlannedStmt *stmt)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	if (!tp_enabled || max_parallel_workers_per_gather == 0 ||
+		!tp_session_has_temp_tables() || tp_statement_gathers(stmt) != NIL)
+		return NIL;
+	foreach(lc, tp_statement_facts(stmt).temp_tables)
+	{
+		Relation	table = tp_relation_open(lfirst_oid(lc));
+
+		if (table->rd_rel->reltuples < 0 &&
+			RelationGetNumberOfBlocks(table) >= Max(min_parallel_table_scan_size, 1))
+			result = lappend_oid(result, lfirst_oid(lc));
+		RelationClose(table);
+	}
+	return result;
+}
+
+/*
  * Say why stmt has no workers, or fewer Gathers than it could have.  Shown
  * without VERBOSE, too: a user who wonders why a query is not parallel does
  * not know which option to use.
  *
  * If stmt cannot be run ahead, add the reason to the output of EXPLAIN.
+ *
+ * If none of what follows is known, add the tables without statistics.
  *
  * If stmt reads temporary tables without workers only because of the flush, add
  * their names, unless it has dropped one of them; with COSTS also, in planner
@@ -197,6 +224,8 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 
 	if (reason != NULL)
 		ExplainPropertyText("Not Run Ahead", reason, es);
+	else if (!tp_has_savings(stmt))
+		tp_explain_names("Not Analyzed", not_analyzed(stmt), es);
 	if (!tp_has_savings(stmt))
 		return;
 	foreach(lc, tp_savings_of(stmt))

@@ -130,7 +130,8 @@ RETURNS SETOF record
 LANGUAGE sql STRICT VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT c.oid, pg_relation_size(c.oid) / current_setting('block_size')::bigint, f.*
+	SELECT c.oid, pg_relation_size(c.oid) / current_setting('block_size')::bigint, f.dirty_pages,
+		   round(f.flush_cost::numeric, 2), round(f.account::numeric, 2)	-- as EXPLAIN shows costs
 	  FROM pg_class c, @extschema@.temp_parallel_flush_cost(c.oid::regclass) f
 	 WHERE c.relnamespace = pg_my_temp_schema() AND c.relkind = 'r' AND
 		   pg_relation_size(c.oid) IS NOT NULL	-- has not been dropped by another session
@@ -212,6 +213,14 @@ LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION temp_parallel_stats() IS
 'this session''s flushes before launches of workers, the pages and milliseconds they took, workers launched after them, pages whose hints the leader dropped, statements whose parallel plan the leader ran alone, statements that had no workers only because of the flush, the number of processors that the session may use, dirty pages that workers read in this session''s memory instead of the file, and why they cannot, if so';
+
+CREATE FUNCTION temp_parallel_stats_reset()
+RETURNS void
+AS 'MODULE_PATHNAME', 'temp_parallel_stats_reset'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION temp_parallel_stats_reset() IS
+'set the counters of this session to zero';
 
 -- calibrating the cost model
 --

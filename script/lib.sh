@@ -134,7 +134,7 @@ cleanup() {
 	trap '' INT TERM HUP PIPE
 	set +e
 	case $status in 130 | 143) progress "interrupted; cleaning up" ;; esac
-	[ -z "$teller$follower" ] || kill $teller $follower 2>/dev/null
+	[ -z "$teller$follower" ] || kill ${teller:+"$teller"} ${follower:+"$follower"} 2>/dev/null
 	if [ -n "$child" ]; then
 		kill -TERM -- "-$child" 2>/dev/null
 		for _ in {1..30}; do
