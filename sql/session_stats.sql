@@ -69,5 +69,24 @@ SELECT flushes - :s_flushes AS flushes,
 	   plans_left_to_leader - :s_plans_left_to_leader AS left_to_leader
 FROM temp_parallel_stats();
 
+-- All counters start again at zero, also in a transaction that is rolled back; what is not a
+-- counter stays.
+SELECT processors > 0 AS processors, flushes > 0 AS flushed FROM temp_parallel_stats();
+BEGIN;
+SELECT temp_parallel_stats_reset();
+ROLLBACK;
+SELECT flushes, pages_flushed, flush_time, workers_launched, hints_dropped,
+	   plans_left_to_leader, serial_by_flush, pages_shared, processors > 0 AS processors
+FROM temp_parallel_stats();
+RESET temp_parallel.write_temp_page_cost;
+SELECT count(*) FROM big;
+SELECT flushes, workers_launched FROM temp_parallel_stats();
+-- for every role, as the counters are the session's own
+CREATE ROLE regress_temp_parallel_reset;
+SET ROLE regress_temp_parallel_reset;
+SELECT temp_parallel_stats_reset();
+RESET ROLE;
+DROP ROLE regress_temp_parallel_reset;
+
 DROP TABLE big;
 DROP EXTENSION temp_parallel;

@@ -1,0 +1,78 @@
+--
+-- What EXPLAIN says of a plan without workers where the reason is neither the dirty pages
+-- (account.sql) nor the statement: missing statistics, and the search of the pool.
+--
+CREATE EXTENSION temp_parallel;
+LOAD 'temp_parallel';
+SET temp_buffers = '64MB';
+SET max_parallel_workers_per_gather = 2;
+SET min_parallel_table_scan_size = '800kB';
+SET parallel_setup_cost = 1000;
+SET jit = off;
+
+-- Never analyzed, and large enough for workers.
+CREATE TEMP TABLE t AS SELECT i AS id, repeat('x', 90) AS pad FROM generate_series(1, 20000) i;
+CREATE TEMP TABLE small AS SELECT * FROM t WHERE id <= 1000;
+CREATE TEMP TABLE empty (LIKE t);
+SELECT pg_flush_local_buffers() > 0 AS clean;
+EXPLAIN (COSTS OFF) SELECT * FROM t;
+EXPLAIN (COSTS OFF) SELECT * FROM t, small, empty;
+EXPLAIN (COSTS OFF) SELECT * FROM small, empty;
+-- a statement that reads the table it changes, and one that does not read it
+EXPLAIN (COSTS OFF) DELETE FROM t;
+EXPLAIN (COSTS OFF) INSERT INTO t SELECT * FROM small;
+-- workers are not considered, or there are some
+SET temp_parallel.enabled = off;
+EXPLAIN (COSTS OFF) SELECT * FROM t;
+RESET temp_parallel.enabled;
+SET max_parallel_workers_per_gather = 0;
+EXPLAIN (COSTS OFF) SELECT * FROM t;
+SET max_parallel_workers_per_gather = 2;
+SET parallel_setup_cost = 0;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
+-- it is the flush
+SET temp_parallel.write_temp_page_cost = 1e6;
+SET temp_parallel.share_local_buffers = off;
+UPDATE t SET id = id WHERE id <= 10;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
+SELECT pg_flush_local_buffers() > 0 AS clean;
+ANALYZE t;
+EXPLAIN (COSTS OFF) SELECT * FROM t;
+
+-- No page is dirty, so that the search of the pool alone costs more than workers save.
+-- It is no reason to flush: no account grows, and no statement is counted.
+CREATE FUNCTION refused(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	cost float8;
+	saving float8;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN ' || query LOOP
+		IF line ~ 'Gather|Not Parallel' THEN
+			RETURN NEXT regexp_replace(line, ' *\(.*| *-> *', '', 'g');
+		ELSIF line ~ 'Flush Refused' THEN
+			cost := substring(line FROM 'cost=([0-9.]+)');
+			saving := substring(line FROM 'saving=([0-9.]+)');
+			RETURN NEXT substring(line FROM 'dirtied=\d+') || CASE WHEN cost > saving AND saving > 0 THEN ', cost more' END;
+		END IF;
+	END LOOP;
+END $$;
+RESET temp_parallel.write_temp_page_cost;
+SELECT pg_flush_local_buffers() >= 0 AS clean;
+SELECT temp_parallel_stats_reset();
+SET temp_parallel.buffer_scan_cost = 10;
+SELECT refused('SELECT count(*) FROM t');
+SELECT count(*) FROM t;
+SELECT account FROM temp_parallel_tables WHERE relation = 't'::regclass;
+SELECT serial_by_flush, workers_launched FROM temp_parallel_stats();
+-- without it, the same plan has workers
+SET temp_parallel.buffer_scan_cost = 0;
+SELECT refused('SELECT count(*) FROM t');
+-- workers save nothing: it is not the search
+SET parallel_setup_cost = 1e6;
+SET temp_parallel.buffer_scan_cost = 10;
+SELECT refused('SELECT count(*) FROM t');
+
+DROP FUNCTION refused;
+DROP TABLE t, small, empty;
+DROP EXTENSION temp_parallel;
