@@ -19,6 +19,7 @@
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "storage/bufmgr.h"
 #include "utils/lsyscache.h"
 
 #include "exec.h"
