@@ -203,8 +203,17 @@ typedef enum RunAheadRefusal
 	RUN_AHEAD_VOLATILE,
 	RUN_AHEAD_SHARED_WITH,
 	RUN_AHEAD_CURRENT_OF,
+	RUN_AHEAD_GAINS_LITTLE,
 	RUN_AHEAD_TOO_LARGE
 } RunAheadRefusal;
+
+/*
+ * A plan that is run ahead has to cost this part of the one without workers, or less.
+ * Core has no such plan for any table, so where an estimate is wrong it is a loss that
+ * only this module makes; and most plans that the planner takes to be slightly better
+ * are not (bench/planner_choice --kinds insert).
+ */
+#define LARGEST_PART	0.8
 
 extern bool tp_reads_large_table(Query *query);
 extern bool tp_may_run_ahead(Query *query);
@@ -218,6 +227,7 @@ extern const char *tp_refusal_reason(PlannedStmt *stmt);
 extern bool tp_rows_exceed_file_limit(const Plan *plan);
 extern CustomScan *tp_run_ahead_node(Plan *child, int plan_node_id);
 extern void tp_place_run_ahead_node(PlannedStmt *stmt, List *defaults);
+extern bool tp_gains_enough(PlannedStmt *stmt, const Plan *ours, const Plan *serial);
 
 /* plan_portions.c */
 extern bool tp_may_run_portions_ahead(Query *query);

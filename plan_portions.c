@@ -400,8 +400,12 @@ tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial)
 		ours.total_cost = ours.startup_cost + keeping;
 		first_row.total_cost = first_row.startup_cost;
 	}
-	stmt->parallelModeNeeded = !plan_costs_less(&ours, &first_row) ||
-		ExecSupportsBackwardScan(stmt->planTree) != backward;
+	if (!plan_costs_less(&ours, &first_row) ||
+		ExecSupportsBackwardScan(stmt->planTree) != backward)
+		return RUN_AHEAD_ALLOWED;
+	if (!tp_gains_enough(stmt, &ours, &first_row))
+		return RUN_AHEAD_GAINS_LITTLE;
+	stmt->parallelModeNeeded = false;
 	return RUN_AHEAD_ALLOWED;
 }
 
@@ -436,17 +440,18 @@ tp_node_for_execution(PlannedStmt *stmt, const FlushPlan *first, Cost saving,
 {
 	Portions	portions = find_portions(stmt);
 	CustomScan *node;
+	Cost		serial;
 
 	if (portions.place == NULL || first->any_volatile)
 		return NULL;
 	*place = *portions.place;
 	node = tp_run_ahead_node(*place, -1);
 	if (portions.one_row)
-		return node;
-	if (first->calls_volatile || portions.computes || groups_compute(*place) ||
-		tp_rows_exceed_file_limit(*place) ||
-		node->scan.plan.total_cost >=
-		(*place)->startup_cost * (1 + saving / (*place)->total_cost))
+		serial = (*place)->total_cost + saving;
+	else if (first->calls_volatile || portions.computes || groups_compute(*place) ||
+			 tp_rows_exceed_file_limit(*place))
 		return NULL;
-	return node;
+	else
+		serial = (*place)->startup_cost * (1 + saving / (*place)->total_cost);
+	return node->scan.plan.total_cost > LARGEST_PART * serial ? NULL : node;
 }

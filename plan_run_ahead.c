@@ -48,6 +48,7 @@ static const char *const refusals[] = {
 	[RUN_AHEAD_VOLATILE] = "query calls a volatile function",
 	[RUN_AHEAD_SHARED_WITH] = "WITH is also used while rows are changed",
 	[RUN_AHEAD_CURRENT_OF] = "WHERE CURRENT OF",
+	[RUN_AHEAD_GAINS_LITTLE] = "workers would save less than a fifth of its cost",
 	[RUN_AHEAD_TOO_LARGE] = "its rows may exceed temp_file_limit",
 };
 
@@ -400,4 +401,26 @@ tp_place_run_ahead_node(PlannedStmt *stmt, List *defaults)
 	modify->total_cost += plan->total_cost - child->total_cost;
 	outerPlan(modify) = plan;
 	stmt->parallelModeNeeded = false;
+}
+
+/*
+ * Is stmt, a plan with workers to be run ahead, so much better than that without them,
+ * when costs are those of ours and serial?  The charge of its flush does not count for
+ * that: a statement that is refused because of it adds to the accounts of its tables
+ * (flush_cost.c), and one that is refused here does not.
+ */
+bool
+tp_gains_enough(PlannedStmt *stmt, const Plan *ours, const Plan *serial)
+{
+	Cost		cost = ours->total_cost;
+	ListCell   *lc;
+
+	foreach(lc, tp_statement_gathers(stmt))
+	{
+		CustomScan *flush = tp_find_flush_node(((Plan *) lfirst(lc))->lefttree);
+
+		if (flush != NULL)
+			cost -= tp_flush_plan(flush).planned.charge;
+	}
+	return cost <= LARGEST_PART * serial->total_cost;
 }

@@ -105,7 +105,11 @@ plan_modification(const PlannerCall *call)
 		tp_place_run_ahead_node(parallel, defaults);
 		if (refusal == RUN_AHEAD_ALLOWED &&
 			!plan_costs_less(stmt->planTree, parallel->planTree))
-			return parallel;
+		{
+			if (tp_gains_enough(parallel, parallel->planTree, stmt->planTree))
+				return parallel;
+			refusal = RUN_AHEAD_GAINS_LITTLE;
+		}
 	}
 	if (refusal != RUN_AHEAD_ALLOWED)
 		tp_note_refusal(stmt, refusal);

@@ -82,6 +82,18 @@ SET temp_parallel.write_temp_page_cost = 0.1;
 SELECT account = flush_cost AS full, account > 0 AS funds FROM temp_parallel_tables WHERE relation = 't'::regclass;
 SET temp_parallel.write_temp_page_cost = 5;
 
+-- The plan of an INSERT with workers has to be better by a fifth than that without them,
+-- but for what is charged. If that counted, a statement that is refused because of it would
+-- not add to the account, and the table never be read by workers.
+CREATE TEMP TABLE sums (k int, n bigint);
+SELECT set_config('temp_parallel.write_temp_page_cost', cost::text, false) AS cost, make_dirty(),
+	   (SELECT bool_or(workers) FROM run('INSERT INTO sums SELECT k, sum(id) FROM t'
+										 || ' WHERE k < 5 GROUP BY k -- ' || cost, 10)) AS workers
+  FROM generate_series(2, 6, 0.5) cost;
+DROP TABLE sums;
+SET temp_parallel.write_temp_page_cost = 5;
+SELECT make_dirty();
+
 -- Each function that writes a table's pages closes its account, and no other.
 -- Otherwise, pages that are dirtied next would be flushed too early.
 CREATE FUNCTION accounts() RETURNS TABLE (relation regclass, empty bool) LANGUAGE sql AS

@@ -145,8 +145,8 @@ EXPLAIN (COSTS OFF) INSERT INTO target SELECT id, s FROM a WHERE s <> '';
 RESET temp_file_limit;
 
 -- The cost of keeping rows, spilled pages included, is part of the choice: with it, workers
--- save nothing here. Memory costs less.
-SET parallel_tuple_cost = 0.275;
+-- save too little here. Memory costs less.
+SET parallel_tuple_cost = 0.16;
 EXPLAIN (COSTS OFF) INSERT INTO target SELECT id, s FROM a WHERE s <> '';
 SET work_mem = '64kB';
 EXPLAIN (COSTS OFF) INSERT INTO target SELECT id, s FROM a WHERE s <> '';

@@ -176,7 +176,7 @@ RESET enable_nestloop;
 -- CTEs and subqueries that are used above and below
 :run ('DECLARE r record; BEGIN FOR r IN WITH w AS MATERIALIZED (SELECT k, v FROM t WHERE v > 100) SELECT k, count(*), (SELECT count(*) FROM w) + k FROM (SELECT * FROM w LIMIT 50) q GROUP BY k ORDER BY k LOOP RETURN NEXT r::text; END LOOP; END');
 :run ('DECLARE r record; BEGIN FOR r IN WITH w AS MATERIALIZED (SELECT k, v FROM t WHERE v > 100) SELECT a.k, count(*) FROM w a JOIN w b USING (k) GROUP BY a.k LOOP RETURN NEXT r::text; END LOOP; END', true);
-:run ('DECLARE n bigint; BEGIN WITH w AS MATERIALIZED (SELECT k, v FROM t WHERE v > 100) SELECT count(*) + (SELECT count(*) FROM w) INTO n FROM (SELECT * FROM w LIMIT 50) q; RETURN NEXT n; END');
+:run ('DECLARE n bigint; BEGIN WITH w AS MATERIALIZED (SELECT k, v FROM t WHERE v % 50 = 7) SELECT count(*) + (SELECT count(*) FROM w) INTO n FROM (SELECT * FROM w LIMIT 50) q; RETURN NEXT n; END');
 :run ('DECLARE r record; BEGIN FOR r IN SELECT k, count(*), (SELECT sum(v) FROM t) + k FROM t GROUP BY k HAVING sum(v) < (SELECT sum(v) FROM t) LOOP RETURN NEXT r::text; END LOOP; END', true);
 :run ('DECLARE r record; BEGIN FOR r IN SELECT k, count(*), (SELECT count(*) FROM few WHERE few.k = t.k) FROM t GROUP BY k LOOP RETURN NEXT r::text; END LOOP; END', true);
 :run ('DECLARE r record; BEGIN FOR r IN SELECT count(*) FROM t HAVING 3 IN (SELECT k FROM few) LOOP RETURN NEXT r::text; END LOOP; END');

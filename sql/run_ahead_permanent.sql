@@ -144,7 +144,7 @@ CREATE TEMP TABLE sums (n bigint);
 CREATE FUNCTION pg_temp.add(bigint, bigint) RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS $$ BEGIN RETURN $2; END $$;
 CREATE AGGREGATE pg_temp.total(bigint) (sfunc = pg_temp.add, stype = bigint, parallel = restricted, initcond = '0');
 SET enable_hashagg = off;
-PREPARE sums AS INSERT INTO sums SELECT pg_temp.total(id) FROM t GROUP BY id;
+PREPARE sums AS INSERT INTO sums SELECT pg_temp.total(id) FROM t WHERE id % 7 = 0 GROUP BY id;
 EXECUTE sums;
 :launched
 TRUNCATE sums;

@@ -28,8 +28,9 @@ def arguments():
         if unknown:
             parser.error(f"no such {name}: {', '.join(sorted(unknown))}")
     if min(args.rows) < grid.SIDE_PART or args.pairs < 1 or \
-            not all(0 <= part <= 1 for part in args.dirty + args.selectivities):
-        parser.error("rows must be at least 10, pairs at least 1, fractions between 0 and 1")
+            not all(0 <= part <= 1 for part in args.dirty) or \
+            not all(0 < part <= 1 for part in args.selectivities):
+        parser.error("rows must be at least 10, pairs at least 1, fractions from 0 to 1")
     return args
 
 
@@ -58,13 +59,21 @@ class Bench:
         self.conn, self.args, self.costs, self.progress = conn, args, costs, progress
         self.policies = [policy.choosing(server, *item) for item in costs.items()]
         self.arms = [policy.forced(server), policy.FORBIDDEN]
+        # with rows at no cost, one would be forced that nobody gets
+        self.arms_of_insert = [policy.forced(server, server["parallel_tuple_cost"]),
+                               policy.FORBIDDEN]
         self.rungs = policy.ladder(costs["calibrated"])
         self.others = []        # the load by other processes, before each table
 
     def measure(self, point, each):
+        """The Outcome of a point, or None if it is too small for a parallel plan."""
         conn = self.conn
-        times = time_point(conn, point, self.arms, self.args.pairs, each)
-        timed = {arm.name == "parallel": measure.explain(conn, arm, point.sql) for arm in self.arms}
+        arms = self.arms_of_insert if point.kind == "insert" else self.arms
+        if point.kind == "insert" and \
+                not measure.is_parallel(measure.explain(conn, arms[0], point.sql)):
+            return None
+        times = time_point(conn, point, arms, self.args.pairs, each)
+        timed = {arm.name == "parallel": measure.explain(conn, arm, point.sql) for arm in arms}
         dirty_pages = grid.make_dirty(conn, point.dirty)
         parallel, same, steps = policy.choices(conn, point, self.policies, self.rungs, timed)
         return policy.Outcome(
@@ -92,7 +101,11 @@ class Bench:
                 left.advance(point.table.estimated_pages())
                 self.progress.step(f"{point.name}, {left}")
 
-            outcomes.append(self.measure(point, each))
+            outcome = self.measure(point, each)
+            if outcome is None:
+                self.progress.say(f"left out, as no plan is parallel: {point.name}")
+            else:
+                outcomes.append(outcome)
             if n + 1 == len(points) or points[n + 1].table != point.table:
                 self.progress.say(f"{point.table.name} done, {n + 1} of {len(points)} points, {left}")
                 if self.args.csv:

@@ -8,7 +8,7 @@ from ..common.session import value
 
 # Bytes of padding in a row, besides 28 bytes of numbers and the tuple header.
 WIDTHS = {"narrow": 0, "medium": 66, "wide": 446}
-KINDS = ("scan", "join")
+KINDS = ("scan", "join", "insert")
 SIDE_PART = 10      # the joined table has 1 / SIDE_PART of the rows
 PICKS = 1000        # selectivities are in thousandths
 POOL_PART = 0.9     # fraction of the pool that a table may fill
@@ -23,13 +23,14 @@ class Table:
     def create(self, conn):
         """Create the table: vacuumed, so that no scan sets hint bits, and in the pool."""
         conn.execute(f"""
-            DROP TABLE IF EXISTS main, side;
+            DROP TABLE IF EXISTS main, side, kept;
             CREATE TEMP TABLE main (id bigint, side integer, pick integer, amount integer,
                                     pad text);
             INSERT INTO main
             SELECT i, i * 7919 % {self.rows // self.side_part}, i * 104729 % {PICKS}, i % 1003,
                    repeat('x', {WIDTHS[self.width]})
             FROM generate_series(1::bigint, {self.rows}) AS i;
+            CREATE TEMP TABLE kept (side integer, amount bigint, n bigint);
             CREATE TEMP TABLE side (id integer, kind integer);
             INSERT INTO side SELECT i, i % 25 FROM generate_series(0, {self.rows // self.side_part - 1}) i
         """)
@@ -57,6 +58,10 @@ class Point:
         limit = round(self.selectivity * PICKS)
         if self.kind == "scan":
             return f"SELECT count(*), sum(amount), max(id) FROM main WHERE pick < {limit}"
+        if self.kind == "insert":
+            # the planner expects 0.5 % of the rows, whatever the divisor
+            return ("INSERT INTO kept SELECT side, sum(amount), count(*) FROM main"
+                    f" WHERE pick % {round(1 / self.selectivity)} = 0 GROUP BY side")
         return ("SELECT count(*), sum(amount), max(kind) FROM main"
                 f" JOIN side ON side.id = main.side WHERE pick < {limit}")
 
@@ -75,6 +80,7 @@ def make_dirty(conn, part):
     an update of old rows does. Returns the number of dirty pages in the pool."""
     conn.execute("SELECT pg_flush_local_buffers(), set_config('max_parallel_workers_per_gather',"
                  " '0', false)")
+    conn.execute("TRUNCATE kept")
     dirty = round(pages(conn) * part)
     if 0 < part < 1:
         conn.execute("SELECT pg_evict_local_buffers('main')")

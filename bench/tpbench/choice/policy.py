@@ -8,18 +8,20 @@ from ..common.session import Arm, apply, use
 from .grid import Point
 
 TRIES = 5       # calibrations, as the machine may be busy
-COMMON = {"temp_parallel.enabled": "on", "search_path": "pg_temp, public"}
+COMMON = {"temp_parallel.enabled": "on", "search_path": "pg_temp, public",
+          # dirty pages are written, as these constants are about that
+          "temp_parallel.share_local_buffers": "off"}
 COSTS = ("temp_parallel.write_temp_page_cost", "temp_parallel.buffer_scan_cost")
 PLANNER = ("max_parallel_workers_per_gather", "parallel_setup_cost", "parallel_tuple_cost")
 
 FORBIDDEN = Arm("serial", "TEMP", COMMON | {"max_parallel_workers_per_gather": "0"})
 
 
-def forced(server):
+def forced(server, parallel_tuple_cost="0"):
     """The parallel plan, at no cost, with the server's own number of workers."""
     return Arm("parallel", "TEMP", COMMON | {
         "max_parallel_workers_per_gather": server["max_parallel_workers_per_gather"],
-        "parallel_setup_cost": "0", "parallel_tuple_cost": "0"} | dict.fromkeys(COSTS, "0"))
+        "parallel_setup_cost": "0", "parallel_tuple_cost": parallel_tuple_cost} | dict.fromkeys(COSTS, "0"))
 
 
 def choosing(server, name, costs):

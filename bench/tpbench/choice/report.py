@@ -81,7 +81,7 @@ def write_csv(outcomes, names, rungs, path):
 
 
 COLOURS = {"default": "tab:red", "calibrated": "tab:green"}
-MARKERS = {"scan": "o", "join": "^"}
+MARKERS = {"scan": "o", "join": "^", "insert": "s"}
 
 
 def draw_regret(axis, outcomes, costs, rungs):
