@@ -194,8 +194,10 @@ not_analyzed(PlannedStmt *stmt)
 		return NIL;
 	foreach(lc, tp_statement_facts(stmt).temp_tables)
 	{
-		Relation	table = tp_relation_open(lfirst_oid(lc));
+		Relation	table = RelationIdGetRelation(lfirst_oid(lc));
 
+		if (!RelationIsValid(table))
+			continue;			/* the statement has dropped it */
 		if (table->rd_rel->reltuples < 0 &&
 			RelationGetNumberOfBlocks(table) >= Max(min_parallel_table_scan_size, 1))
 			result = lappend_oid(result, lfirst_oid(lc));
