@@ -17,6 +17,7 @@ OBJS = \
 	exec_worker_refuse.o \
 	flush_cost.o \
 	func.o \
+	index_build.o \
 	localbuf_evict.o \
 	localbuf_flush.o \
 	localbuf_relations.o \

@@ -104,30 +104,42 @@ give_number_back(void *arg)
 }
 
 /*
- * Allocate the worker's local buffers.  No page is read of rel, any temporary
- * table.  The worker gets as many as the plan needs (see pool_of_worker() of
- * plan_flush_node.c), or LEAST_WORKER_POOL if that is more, but at most the
- * session's temp_buffers, with which the leader runs the same plan; and as
- * many as it is to adopt besides.  Raises FATAL if there is no memory for the
- * pool.
+ * Allocate size local buffers in this worker.  No page is read of file, that of any
+ * temporary table.  pool_used: may the session no longer set temp_buffers?  Looks
+ * up nothing.  Raises FATAL if there is no memory for the pool.
  */
-static void
-open_local_buffers(Relation rel)
+void
+tp_worker_open_pool(SMgrRelation file, int size, bool pool_used)
 {
 	int			worker_number = ParallelWorkerNumber;
 	ErrorContextCallback context = {error_context_stack, give_number_back, &worker_number};
 
-	separate_setting_from_pool(shared->pool_used);
-	num_temp_buffers = Min(Max(flushed.pool, LEAST_WORKER_POOL),
-						   session_temp_buffers) + shared->npages;
+	Assert(IsParallelWorker() && NLocBuffer == 0);
+	separate_setting_from_pool(pool_used);
+	num_temp_buffers = size;
 	error_context_stack = &context;
 	ParallelWorkerNumber = -1;	/* to pass the check */
-	(void) PrefetchBuffer(rel, MAIN_FORKNUM, 0);
+	(void) PrefetchLocalBuffer(file, MAIN_FORKNUM, 0);
 	ParallelWorkerNumber = worker_number;
 	error_context_stack = context.previous;
 
 	if (NLocBuffer == 0)
 		elog(ERROR, "could not initialize local buffers in a parallel worker");
+}
+
+/*
+ * The same for the plan.  The worker gets as many as the plan needs (see
+ * pool_of_worker() of plan_flush_node.c), or LEAST_WORKER_POOL if that is more, but
+ * at most the session's temp_buffers, with which the leader runs the same plan; and
+ * as many as it is to adopt besides.
+ */
+static void
+open_local_buffers(Relation rel)
+{
+	tp_worker_open_pool(RelationGetSmgr(rel),
+						Min(Max(flushed.pool, LEAST_WORKER_POOL),
+							num_temp_buffers) + shared->npages,
+						shared->pool_used);
 }
 
 /* ----------
@@ -136,13 +148,11 @@ open_local_buffers(Relation rel)
  */
 
 /*
- * What the leader has put into dynamic shared memory for the plan that it has
- * sent, which has a flush node.  The plan is not initialized yet, so the executor has
- * not passed it on; the segment is that in which ParallelWorkerMain() of parallel.c
- * found its table of contents.
+ * The table of contents of the dynamic shared memory in which ParallelWorkerMain() of
+ * parallel.c has found what the leader sent.
  */
-static FlushShared *
-find_shared(void)
+shm_toc *
+tp_worker_toc(void)
 {
 	dsm_segment *seg = dsm_find_mapping(DatumGetUInt32(MyBgworkerEntry->bgw_main_arg));
 	shm_toc    *toc = seg == NULL ? NULL :
@@ -150,7 +160,7 @@ find_shared(void)
 
 	if (toc == NULL)
 		elog(ERROR, "could not find the leader's dynamic shared memory");
-	return shm_toc_lookup(toc, FLUSH_SHARED_KEY, false);
+	return toc;
 }
 
 /*
@@ -352,7 +362,8 @@ tp_worker_begin(QueryDesc *queryDesc)
 	tp_readonly_begin(&phase);
 	phase_begun = true;
 	tp_readonly_attach_tables(&phase, flushed.relids);
-	shared = find_shared();
+	/* the plan is not initialized, so the executor has not passed it on yet */
+	shared = shm_toc_lookup(tp_worker_toc(), FLUSH_SHARED_KEY, false);
 	open_local_buffers(linitial(phase.relations));
 	adopt_pages();
 	if (flushed.user_code)
