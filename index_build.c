@@ -125,7 +125,7 @@ assign_setting(const char *newval, void *extra)
 		return;
 	if (sscanf(newval, "%u/%u/%u/%u/%d", &files.tablespace, &files.table,
 			   &files.toast, &files.toast_index, &files.pool) != 5)
-		elog(ERROR, "invalid value of \"%s\"", SETTING_NAME);
+		elog(ERROR, "invalid value of \"temp_parallel.index_build\"");
 	RelFileLocatorSpc(locator) = files.tablespace;
 	RelFileLocatorDb(locator) = MyDatabaseId;
 	RelFileLocatorNumber(locator) = files.table;
@@ -173,6 +173,8 @@ tp_check_index_worker(void)
 	}
 	if (pgBufferUsage.local_blks_dirtied > 0)
 		elog(ERROR, "parallel worker that builds an index has changed its table");
+	elog(DEBUG2, "parallel worker has read %ld pages of temporary tables for an index",
+		 (long) pgBufferUsage.local_blks_read);
 }
 
 /* ----------
