@@ -173,8 +173,9 @@ tp_check_index_worker(void)
 	}
 	if (pgBufferUsage.local_blks_dirtied > 0)
 		elog(ERROR, "parallel worker that builds an index has changed its table");
-	elog(DEBUG2, "parallel worker has read %ld pages of temporary tables for an index",
-		 (long) pgBufferUsage.local_blks_read);
+	ereport(DEBUG2,
+			(errmsg_internal("parallel worker has read %ld pages for an index of a temporary table",
+							 (long) pgBufferUsage.local_blks_read)));
 }
 
 /* ----------
