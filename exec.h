@@ -52,6 +52,7 @@ extern void tp_register_run_ahead_node(void);
 /* exec_worker.c */
 extern void tp_worker_open_pool(SMgrRelation file, int size, bool pool_used);
 extern shm_toc *tp_worker_toc(void);
+extern void tp_worker_check_release(const char *leaders);
 extern void tp_check_flushed(PlanState *ps, const FlushPlan *plan);
 extern void tp_worker_begin(QueryDesc *queryDesc);
 extern void tp_worker_check(QueryDesc *queryDesc);

@@ -19,7 +19,7 @@
  * read into one of them would be read into the leader's memory.
  *
  * The invariants: a worker without a flush node in its plan has no local
- * buffers; the plan of one that has reads only the temporary tables and
+ * buffers, unless it builds an index (index_build.c); the plan of one that has reads only the temporary tables and
  * indexes that its flush node lists; ParallelWorkerNumber is restored before
  * anything is sent to the leader; a buffer with an address in the leader's
  * memory holds the page that the leader has there, is pinned, and is never
@@ -282,6 +282,18 @@ tp_check_flushed(PlanState *ps, const FlushPlan *plan)
 	(void) check_flushed_walker(ps, unconstify(FlushPlan *, plan));
 }
 
+/* Raise an error if the leader has loaded another release of the module than this. */
+void
+tp_worker_check_release(const char *leaders)
+{
+	if (strcmp(leaders, TP_VERSION) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("parallel worker has loaded temp_parallel %s, its leader %s",
+						TP_VERSION, leaders),
+				 errhint("The library was replaced after the session had loaded it. Start a new session.")));
+}
+
 /*
  * Is queryDesc's plan the one that the leader has sent?  Statements run by
  * functions in the worker do not use the receiver for a tuple queue that
@@ -349,12 +361,7 @@ tp_worker_begin(QueryDesc *queryDesc)
 	flush = tp_find_flush_node(stmt->planTree);
 	if (flush == NULL)
 		return;
-	if (strcmp(tp_flush_plan_release(flush), TP_VERSION) != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("parallel worker has loaded temp_parallel %s, its leader %s",
-						TP_VERSION, tp_flush_plan_release(flush)),
-				 errhint("The library was replaced after the session had loaded it. Start a new session.")));
+	tp_worker_check_release(tp_flush_plan_release(flush));
 
 	flushed = tp_flush_plan(flush);
 	if (flushed.relids == NIL)

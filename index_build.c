@@ -119,11 +119,14 @@ static void
 assign_setting(const char *newval, void *extra)
 {
 	RelFileLocator locator;
+	char		release[32] = "";
 
 	if (!IsParallelWorker() || !InitializingParallelWorker || NLocBuffer > 0 ||
 		newval == NULL || newval[0] == '\0' || !is_index_worker())
 		return;
-	if (sscanf(newval, "%u/%u/%u/%u/%d", &files.tablespace, &files.table,
+	(void) sscanf(newval, "%31s", release);
+	tp_worker_check_release(release);
+	if (sscanf(newval, "%*s %u/%u/%u/%u/%d", &files.tablespace, &files.table,
 			   &files.toast, &files.toast_index, &files.pool) != 5)
 		elog(ERROR, "invalid value of \"temp_parallel.index_build\"");
 	RelFileLocatorSpc(locator) = files.tablespace;
@@ -452,9 +455,10 @@ prepare_table(Relation heap, bool detoasts, BuildFiles *described)
 static void
 make_setting(const BuildFiles *described)
 {
-	char	   *value = psprintf("%u/%u/%u/%u/%d", described->tablespace,
-								 described->table, described->toast,
-								 described->toast_index, described->pool);
+	char	   *value = psprintf("%s %u/%u/%u/%u/%d", TP_VERSION,
+								 described->tablespace, described->table,
+								 described->toast, described->toast_index,
+								 described->pool);
 
 	own_setting = true;
 	PG_TRY();
@@ -505,6 +509,7 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 	IndexBuildResult *result;
 	Cost		saving = 0;
 	Cost		price = 0;
+	bool		credit = false;
 
 	index->rd_indam = (IndexAmRoutine *) build.own;
 	pfree(planned);
@@ -522,7 +527,10 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 		}
 		if (!build.unconditional &&
 			!pays(&build, heap, index, info, &saving, &price))
+		{
 			refusal = "to write the table's pages costs more than workers save";
+			credit = saving > 0;
+		}
 		else if (!a_worker_is_free())
 			refusal = "no worker is free";
 	}
@@ -533,7 +541,7 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 			(errmsg_internal("building index \"%s\" of a temporary table without workers: %s",
 							 RelationGetRelationName(index), refusal)));
 	result = build.own->ambuild(heap, index, info);
-	if (price > 0 && saving > 0 && saving <= price)
+	if (credit)
 	{
 		RelFileLocator locator = RelationFileLocator(heap);
 
