@@ -27,7 +27,7 @@ INDEXES = {
 
 def fill(conn, rows):
     """The tables of all arms, with the same rows."""
-    for kind, name in (("TEMP", "rows"), ("UNLOGGED", "unlogged.rows")):
+    for kind, name in (("TEMP", "pg_temp.rows"), ("UNLOGGED", "unlogged.rows")):
         conn.execute(f"DROP TABLE IF EXISTS {name}")
         conn.execute(f"""
             CREATE {kind} TABLE {name} AS
@@ -48,12 +48,12 @@ def clean(conn):
 def run(conn, arm, name, phase, n):
     """Build the index once as this arm."""
     use(conn, arm)
-    before = measure.counters(conn).flushed, value(conn, "SELECT flushes FROM temp_parallel_stats()")
+    before = value(conn, "SELECT flushes FROM temp_parallel_stats()")
     start = time.perf_counter()
     conn.execute(f"CREATE INDEX built ON rows {INDEXES[name]}")
     ms = (time.perf_counter() - start) * 1000
     size = value(conn, "SELECT pg_relation_size('built') / 8192")
-    prepared = value(conn, "SELECT flushes FROM temp_parallel_stats()") - before[1]
+    prepared = value(conn, "SELECT flushes FROM temp_parallel_stats()") - before
     conn.execute("DROP INDEX built")
     plan = "parallel" if prepared or arm is UNLOGGED else "serial"
     return Run(name, phase, arm.name, n, plan, ms, size, "")
