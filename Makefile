@@ -29,6 +29,7 @@ OBJS = \
 	plan_gather_cost.o \
 	plan_lookup.o \
 	plan_paths.o \
+	plan_portions.o \
 	plan_processors.o \
 	plan_run_ahead.o \
 	plan_saving.o \

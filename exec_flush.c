@@ -54,7 +54,6 @@ static Node *temp_flush_create_state(CustomScan *cscan);
 static void temp_flush_begin(CustomScanState *css, EState *estate, int eflags);
 static void temp_flush_end(CustomScanState *css);
 static void temp_flush_rescan(CustomScanState *css);
-static TupleTableSlot *temp_flush_exec(CustomScanState *css);
 static Size temp_flush_estimate_dsm(CustomScanState *css,
 									ParallelContext *pcxt);
 static void temp_flush_initialize_dsm(CustomScanState *css,
@@ -72,7 +71,6 @@ static const CustomScanMethods plan_methods = {
 static const CustomExecMethods exec_methods = {
 	.CustomName = FLUSH_NODE_NAME,
 	.BeginCustomScan = temp_flush_begin,
-	.ExecCustomScan = temp_flush_exec,
 	.EndCustomScan = temp_flush_end,
 	.ReScanCustomScan = temp_flush_rescan,
 	.EstimateDSMCustomScan = temp_flush_estimate_dsm,
@@ -171,12 +169,6 @@ temp_flush_begin(CustomScanState *css, EState *estate, int eflags)
 		ps->ExecProcNode = temp_flush_pass_on_limited;
 	else
 		ps->ExecProcNode = temp_flush_pass_on;
-}
-
-static TupleTableSlot *
-temp_flush_exec(CustomScanState *css)
-{
-	return css->ss.ps.ExecProcNodeReal(&css->ss.ps);
 }
 
 static void

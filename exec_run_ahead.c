@@ -31,11 +31,13 @@ typedef struct RunAheadState
 {
 	CustomScanState css;
 	Tuplestorestate *rows;		/* NULL until the child has run */
+	int			eflags;			/* how the rows may be fetched */
+	Oid			user;			/* when the execution began */
+	TupleTableSlot *copy;		/* NULL, or where the parent expects them */
 } RunAheadState;
 
 static Node *run_ahead_create_state(CustomScan *cscan);
 static void run_ahead_begin(CustomScanState *css, EState *estate, int eflags);
-static TupleTableSlot *run_ahead_exec(CustomScanState *css);
 static void run_ahead_end(CustomScanState *css);
 static void run_ahead_rescan(CustomScanState *css);
 
@@ -47,7 +49,6 @@ static const CustomScanMethods plan_methods = {
 static const CustomExecMethods exec_methods = {
 	.CustomName = RUN_AHEAD_NODE_NAME,
 	.BeginCustomScan = run_ahead_begin,
-	.ExecCustomScan = run_ahead_exec,
 	.EndCustomScan = run_ahead_end,
 	.ReScanCustomScan = run_ahead_rescan,
 };
@@ -94,7 +95,7 @@ store_rows(RunAheadState *state)
  * the SELECT calls in the leader may increment it, if only by the end of an
  * exception block.  So it is incremented before.  That changes nothing else: rows
  * are inserted with the ID that the executor has noted, and the next command, of
- * a trigger for example, would increment the counter.
+ * a trigger for example, would increment the counter.  A query has marked nothing.
  */
 static void
 run_child(bool parallel, void *arg)
@@ -108,7 +109,8 @@ run_child(bool parallel, void *arg)
 		store_rows(state);
 		return;
 	}
-	CommandCounterIncrement();
+	if (estate->es_plannedstmt->commandType != CMD_SELECT)
+		CommandCounterIncrement();
 	estate->es_use_parallel_mode = true;
 	EnterParallelMode();
 	store_rows(state);
@@ -122,6 +124,48 @@ run_child(bool parallel, void *arg)
 	estate->es_use_parallel_mode = false;
 }
 
+/* What a parent may do with rows, but does with those that are kept */
+#define FETCHED_AGAIN	(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)
+
+/*
+ * Would workers, which begin to execute the child now, be allowed to, and find the same
+ * functions as the leader when it began?  Much can be done between a cursor's opening and
+ * its first row.  Commands that change something increment the command counter.
+ */
+static bool
+nothing_has_changed(RunAheadState *state)
+{
+	EState	   *estate = state->css.ss.ps.state;
+
+	return GetUserId() == state->user && may_read_tables(estate) &&
+		(estate->es_plannedstmt->commandType != CMD_SELECT ||
+		 GetCurrentCommandId(false) == estate->es_snapshot->curcid);
+}
+
+/*
+ * Run the child, and keep its rows.  It runs forward only, also in workers, which are
+ * sent es_top_eflags.  After an error, the state of the query is not used again.
+ */
+static void
+keep_rows(RunAheadState *state)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	ScanDirection direction = estate->es_direction;
+	int			eflags = estate->es_top_eflags;
+	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+
+	state->rows = tuplestore_begin_heap((state->eflags & EXEC_FLAG_BACKWARD) != 0,
+										false, work_mem);
+	MemoryContextSwitchTo(old);
+	estate->es_direction = ForwardScanDirection;
+	estate->es_top_eflags = eflags & ~FETCHED_AGAIN;
+	tp_run_parallel(outerPlanState(state), nothing_has_changed(state) ? NULL :
+					"role, privileges or functions may have changed since the query began",
+					run_child, state);
+	estate->es_direction = direction;
+	estate->es_top_eflags = eflags;
+}
+
 static TupleTableSlot *
 return_row(PlanState *ps)
 {
@@ -129,41 +173,49 @@ return_row(PlanState *ps)
 	TupleTableSlot *slot = state->css.ss.ss_ScanTupleSlot;
 
 	if (state->rows == NULL)
+		keep_rows(state);
+	for (;;)
 	{
-		MemoryContext old = MemoryContextSwitchTo(ps->state->es_query_cxt);
-
-		state->rows = tuplestore_begin_heap(false, false, work_mem);
-		MemoryContextSwitchTo(old);
-		tp_run_parallel(outerPlanState(ps), NULL, run_child, state);
+		if (!tuplestore_gettupleslot(state->rows,
+									 !ScanDirectionIsBackward(ps->state->es_direction),
+									 false, slot))
+			return NULL;
+		if (state->copy != NULL)
+			return ExecCopySlot(state->copy, slot);
+		ResetExprContext(ps->ps_ExprContext);
+		ps->ps_ExprContext->ecxt_scantuple = slot;
+		if (ExecQual(ps->qual, ps->ps_ExprContext))
+			return ps->ps_ProjInfo == NULL ? slot : ExecProject(ps->ps_ProjInfo);
+		InstrCountFiltered1(ps, 1);
+		CHECK_FOR_INTERRUPTS();
 	}
-	if (!tuplestore_gettupleslot(state->rows, true, false, slot))
-		return NULL;
-	if (ps->ps_ProjInfo == NULL)
-		return slot;
-	ResetExprContext(ps->ps_ExprContext);
-	ps->ps_ExprContext->ecxt_scantuple = slot;
-	return ExecProject(ps->ps_ProjInfo);
+}
+
+/* Have state keep the rows of child. */
+static void
+set_child(CustomScanState *css, PlanState *child)
+{
+	PlanState  *ps = &css->ss.ps;
+
+	outerPlanState(css) = child;
+	/* in place of what ExecInitCustomScan() has made for a virtual tuple */
+	init_scan_slot(&css->ss, ExecGetResultType(child), &TTSOpsMinimalTuple);
+	ExecAssignScanProjectionInfoWithVarno(&css->ss, INDEX_VAR);
+	ps->qual = ExecInitQual(ps->plan->qual, ps);
 }
 
 /* Called at the end of ExecInitCustomScan() of nodeCustom.c. */
 static void
 run_ahead_begin(CustomScanState *css, EState *estate, int eflags)
 {
-	PlanState  *ps = &css->ss.ps;
+	Plan	   *child = outerPlan(css->ss.ps.plan);
 
-	outerPlanState(css) = ExecInitNode(outerPlan(ps->plan), estate, eflags);
-	/* in place of what ExecInitCustomScan() has made for a virtual tuple */
-	ExecInitScanTupleSlot(estate, &css->ss,
-						  ExecGetResultType(outerPlanState(css)),
-						  &TTSOpsMinimalTuple);
-	ExecAssignScanProjectionInfoWithVarno(&css->ss, INDEX_VAR);
-	ps->ExecProcNode = return_row;
-}
-
-static TupleTableSlot *
-run_ahead_exec(CustomScanState *css)
-{
-	return css->ss.ps.ExecProcNodeReal(&css->ss.ps);
+	((RunAheadState *) css)->eflags = eflags;
+	((RunAheadState *) css)->user = GetUserId();
+	css->ss.ps.ExecProcNode = return_row;
+	/* in a plan; otherwise tp_run_portions_ahead() sets it */
+	if (child != NULL)
+		set_child(css, ExecInitNode(child, estate, eflags & ~FETCHED_AGAIN));
 }
 
 static void
@@ -176,9 +228,89 @@ run_ahead_end(CustomScanState *css)
 		tuplestore_end(state->rows);
 }
 
-/* The child of ModifyTable is executed once. */
+/*
+ * A cursor goes back to its start.  Nothing else executes the node again: the child of
+ * ModifyTable is executed once, and no parameter of a query's topmost nodes changes.
+ */
 static void
 run_ahead_rescan(CustomScanState *css)
 {
-	elog(ERROR, "rows that were run ahead cannot be found again");
+	RunAheadState *state = (RunAheadState *) css;
+
+	if (css->ss.ps.chgParam != NULL ||
+		css->ss.ps.state->es_plannedstmt->commandType != CMD_SELECT)
+		elog(ERROR, "rows that were run ahead cannot be found again");
+	ExecScanReScan(&css->ss);
+	if (state->rows != NULL)
+		tuplestore_rescan(state->rows);
+}
+
+/* ----------
+ * Queries that turn out to be fetched in portions
+ * ----------
+ */
+
+/*
+ * Put the node above child, a part of the state of a query, at *link.  Its parent's
+ * expressions have been compiled for the kind of slot in which child returns its
+ * rows.
+ */
+static void
+put_above(PlanState **link, CustomScan *node)
+{
+	PlanState  *child = *link;
+	Plan	   *plan = &node->scan.plan;
+	RunAheadState *state;
+	const TupleTableSlotOps *ops;
+	bool		fixed;
+
+	plan->lefttree = NULL;		/* it has been initialized */
+	state = (RunAheadState *) ExecInitNode(plan, child->state,
+										   child->state->es_top_eflags);
+	plan->lefttree = child->plan;
+	set_child(&state->css, child);
+	ops = ExecGetResultSlotOps(child, &fixed);
+	if (fixed && ops != &TTSOpsMinimalTuple)
+		state->copy = ExecInitExtraTupleSlot(child->state, ExecGetResultType(child),
+											 ops);
+	*link = &state->css.ss.ps;
+}
+
+/*
+ * queryDesc's plan needs parallel mode, and is about to be run for the first time, but
+ * not to its end.  If a part of it is to be run ahead, add the node to its state.
+ * Allocates in the query's memory context.
+ */
+void
+tp_run_portions_ahead(QueryDesc *queryDesc)
+{
+	PlannedStmt *stmt = queryDesc->plannedstmt;
+	PlanState **link = &queryDesc->planstate;
+	MemoryContext old = MemoryContextSwitchTo(queryDesc->estate->es_query_cxt);
+	List	   *flush_nodes = tp_find_flush_nodes(queryDesc->planstate);
+	CustomScan *node = NULL;
+	Plan	   *place = NULL;
+	Cost		saving = 0;
+	ListCell   *lc;
+
+	foreach(lc, flush_nodes)
+	{
+		const FlushPlan *plan = tp_flush_node_plan(lfirst(lc));
+
+		saving += plan->saving.saving - plan->planned.charge;
+	}
+	if (flush_nodes != NIL && stmt->commandType == CMD_SELECT && !stmt->hasModifyingCTE)
+		node = tp_node_for_execution(stmt, tp_flush_node_plan(linitial(flush_nodes)),
+									 saving, &place);
+	while (node != NULL && *link != NULL)
+	{
+		if ((*link)->plan == place)
+		{
+			put_above(link, node);
+			break;
+		}
+		link = IsA(*link, SubqueryScanState) ?
+			&((SubqueryScanState *) *link)->subplan : &outerPlanState(*link);
+	}
+	MemoryContextSwitchTo(old);
 }

@@ -102,6 +102,13 @@ extern int	tp_process_limit(Plan *plan, int workers);
 #define FLUSH_NODE_NAME		"TempFlush"
 #define RUN_AHEAD_NODE_NAME	"RunAhead"
 
+/* what a plan depends on, besides what core records */
+typedef struct PlanDependencies
+{
+	List	   *relids;
+	List	   *items;			/* of PlanInvalItem */
+} PlanDependencies;
+
 typedef struct PlanFacts
 {
 	List	   *temp_tables;	/* OIDs of this session's, without duplicates */
@@ -112,11 +119,14 @@ typedef struct PlanFacts
 								 * may be pinned at once */
 	int			last_node_id;	/* the highest plan_node_id */
 	bool		user_code;		/* may run code that is not core's */
-	bool		is_volatile;	/* calls a volatile function */
+	bool		is_volatile;	/* calls a volatile function that may look at
+								 * its statement */
+	bool		calls_volatile; /* calls any volatile function */
 	bool		checks_domain;	/* makes values in which there is a domain
 								 * with constraints */
 	bool		has_params;		/* uses external parameters */
 	bool		unknown;		/* has nodes that plan_walk.c does not know */
+	PlanDependencies depends;	/* of what is said of its expressions here */
 } PlanFacts;
 
 typedef struct Lookup			/* a scan that is executed more than once */
@@ -131,6 +141,7 @@ typedef struct Lookup			/* a scan that is executed more than once */
 extern bool tp_is_flush_node(Plan *plan);
 extern List *tp_plan_children(Plan *plan);
 extern Plan **tp_tuple_bound_child(Plan *plan);
+extern List *tp_plan_expressions(Plan *plan);
 extern PlanFacts tp_plan_facts(Plan *plan, PlannedStmt *stmt);
 extern PlanFacts tp_statement_facts(PlannedStmt *stmt);
 extern List *tp_statement_gathers(PlannedStmt *stmt);
@@ -140,10 +151,13 @@ extern bool tp_contains(Node *node, bool (*test) (Node *));
 extern bool tp_has_user_object(List *oids);
 extern bool tp_expression_is_user_code(Node *node);
 extern bool tp_checks_domain(Node *node);
+extern void tp_add_dependencies(Node *node, PlanDependencies *depends);
 extern bool tp_names_temp_table(List *rtable);
+extern bool tp_any_range_table_entry(Query *query, bool (*test) (Node *));
 extern bool tp_reads_temp_table(Query *query);
 
 extern bool tp_expression_is_volatile(Node *node);
+extern bool tp_calls_volatile(Node *node);
 
 /* plan_lookup.c */
 extern double tp_pages_of_lookups(List *lookups, bool with_subplans);
@@ -166,7 +180,9 @@ typedef struct FlushPlan
 								 * whole statement */
 	bool		any_user_code;	/* may any process run such functions while
 								 * there are workers? */
-	bool		any_volatile;	/* or a volatile function? */
+	bool		any_volatile;	/* or a volatile function that may look at its
+								 * statement? */
+	bool		calls_volatile; /* or any volatile function? */
 	int			processes;		/* that may run the plan below; 0: no limit */
 } FlushPlan;
 
@@ -191,13 +207,26 @@ typedef enum RunAheadRefusal
 	RUN_AHEAD_TOO_LARGE
 } RunAheadRefusal;
 
+extern bool tp_reads_large_table(Query *query);
 extern bool tp_may_run_ahead(Query *query);
 extern RunAheadRefusal tp_run_ahead_refusal(Query *query);
+extern bool tp_may_read_cte(PlannedStmt *stmt, List *expressions);
+extern RunAheadRefusal tp_plan_refusal(PlannedStmt *stmt);
 extern List *tp_take_defaults(Query *query);
 extern void tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal);
 extern const char *tp_refusal_reason(PlannedStmt *stmt);
 extern bool tp_rows_exceed_file_limit(const Plan *plan);
+extern CustomScan *tp_run_ahead_node(Plan *child, int plan_node_id);
 extern void tp_place_run_ahead_node(PlannedStmt *stmt, List *defaults);
+
+/* plan_portions.c */
+extern bool tp_may_run_portions_ahead(Query *query);
+extern bool tp_finds_first_row_late(PlannedStmt *serial);
+extern RunAheadRefusal tp_portions_refusal(Query *query, PlannedStmt *serial);
+extern RunAheadRefusal tp_place_for_portions(PlannedStmt *stmt,
+											 PlannedStmt *serial);
+extern CustomScan *tp_node_for_execution(PlannedStmt *stmt, const FlushPlan *first,
+										 Cost saving, Plan **place);
 
 /* plan_statement.c */
 extern PlannedStmt *tp_plan_statement(const PlannerCall *call);

@@ -191,13 +191,44 @@ is_volatile_function(Oid function, void *context)
 	return true;
 }
 
+static bool
+is_any_volatile_function(Oid function, void *context)
+{
+	return func_volatile(function) == PROVOLATILE_VOLATILE;
+}
+
+/* Does evaluating node itself, one node of an expression, call a volatile function? */
+bool
+tp_calls_volatile(Node *node)
+{
+	return tp_expression_is_volatile(node) ||
+		check_functions_in_node(node, is_any_volatile_function, NULL);
+}
+
+/*
+ * Add an item for the row with that OID in the system cache to those of depends, if
+ * that is not NULL.
+ */
+static void
+add_dependency(PlanDependencies *depends, int cache, Oid oid)
+{
+	PlanInvalItem *item;
+
+	if (depends == NULL)
+		return;
+	item = makeNode(PlanInvalItem);
+	item->cacheId = cache;
+	item->hashValue = GetSysCacheHashValue1(cache, ObjectIdGetDatum(oid));
+	depends->items = lappend(depends->items, item);
+}
+
 /* Is one of the functions that user's aggregate calls? */
 static bool
-aggregate_is_volatile(Oid aggregate)
+aggregate_is_volatile(Oid aggregate, PlanDependencies *depends)
 {
 	HeapTuple	tuple;
 	Form_pg_aggregate form;
-	bool		result;
+	bool		result = false;
 
 	if (aggregate < FirstNormalObjectId)
 		return false;
@@ -205,14 +236,19 @@ aggregate_is_volatile(Oid aggregate)
 	if (!HeapTupleIsValid(tuple))
 		return false;			/* a window function */
 	form = (Form_pg_aggregate) GETSTRUCT(tuple);
-	result = is_volatile_function(form->aggtransfn, NULL) ||
-		is_volatile_function(form->aggfinalfn, NULL) ||
-		is_volatile_function(form->aggcombinefn, NULL) ||
-		is_volatile_function(form->aggserialfn, NULL) ||
-		is_volatile_function(form->aggdeserialfn, NULL) ||
-		is_volatile_function(form->aggmtransfn, NULL) ||
-		is_volatile_function(form->aggminvtransfn, NULL) ||
-		is_volatile_function(form->aggmfinalfn, NULL);
+	{
+		const Oid	functions[] = {
+			form->aggtransfn, form->aggfinalfn, form->aggcombinefn,
+			form->aggserialfn, form->aggdeserialfn, form->aggmtransfn,
+			form->aggminvtransfn, form->aggmfinalfn
+		};
+
+		for (int i = 0; i < lengthof(functions); i++)
+		{
+			add_dependency(depends, PROCOID, functions[i]);
+			result = result || is_volatile_function(functions[i], NULL);
+		}
+	}
 	ReleaseSysCache(tuple);
 	return result;
 }
@@ -250,10 +286,11 @@ tp_expression_is_volatile(Node *node)
 {
 	if (check_functions_in_node(node, is_volatile_function, NULL))
 		return true;
-	if (IsA(node, Aggref) && aggregate_is_volatile(((Aggref *) node)->aggfnoid))
+	if (IsA(node, Aggref) &&
+		aggregate_is_volatile(((Aggref *) node)->aggfnoid, NULL))
 		return true;
 	if (IsA(node, WindowFunc) &&
-		aggregate_is_volatile(((WindowFunc *) node)->winfnoid))
+		aggregate_is_volatile(((WindowFunc *) node)->winfnoid, NULL))
 		return true;
 	return IsA(node, FuncExpr) && defaults_are_volatile((FuncExpr *) node);
 }
@@ -262,10 +299,10 @@ tp_expression_is_volatile(Node *node)
  * Domains
  * ----------
  */
-static bool has_checked_domain(Oid type);
+static bool has_checked_domain(Oid type, PlanDependencies *depends);
 
 static bool
-row_has_checked_domain(Oid type)
+row_has_checked_domain(Oid type, PlanDependencies *depends)
 {
 	TupleDesc	tupdesc = lookup_rowtype_tupdesc(type, -1);
 	bool		result = false;
@@ -274,7 +311,7 @@ row_has_checked_domain(Oid type)
 	{
 		Form_pg_attribute column = TupleDescAttr(tupdesc, i);
 
-		result = !column->attisdropped && has_checked_domain(column->atttypid);
+		result = !column->attisdropped && has_checked_domain(column->atttypid, depends);
 	}
 	ReleaseTupleDesc(tupdesc);
 	return result;
@@ -285,53 +322,52 @@ row_has_checked_domain(Oid type)
  * functions of users.
  */
 static bool
-has_checked_domain(Oid type)
+has_checked_domain(Oid type, PlanDependencies *depends)
 {
 	if (type < FirstNormalObjectId)
 		return false;
 	check_stack_depth();
+	add_dependency(depends, TYPEOID, type);
 	switch (get_typtype(type))
 	{
 		case TYPTYPE_DOMAIN:
 			return domain_has_constraints(type) ||
-				has_checked_domain(getBaseType(type));
+				has_checked_domain(getBaseType(type), depends);
 		case TYPTYPE_COMPOSITE:
-			return row_has_checked_domain(type);
+			if (depends != NULL)
+				depends->relids = lappend_oid(depends->relids, get_typ_typrelid(type));
+			return row_has_checked_domain(type, depends);
 		case TYPTYPE_RANGE:
-			return has_checked_domain(get_range_subtype(type));
+			return has_checked_domain(get_range_subtype(type), depends);
 		case TYPTYPE_MULTIRANGE:
-			return has_checked_domain(get_multirange_range(type));
+			return has_checked_domain(get_multirange_range(type), depends);
 		default:
-			return has_checked_domain(get_element_type(type));
+			return has_checked_domain(get_element_type(type), depends);
 	}
 }
 
 static bool
-have_checked_domain(List *types)
+have_checked_domain(List *types, PlanDependencies *depends)
 {
 	ListCell   *lc;
 
 	foreach(lc, types)
 	{
-		if (has_checked_domain(lfirst_oid(lc)))
+		if (has_checked_domain(lfirst_oid(lc), depends))
 			return true;
 	}
 	return false;
 }
 
-/*
- * Does node itself, one node of a query or an expression, make values in which there
- * is a domain with constraints?
- */
-bool
-tp_checks_domain(Node *node)
+static bool
+checks_domain(Node *node, PlanDependencies *depends)
 {
 	switch (nodeTag(node))
 	{
 		case T_RangeTblFunction:
-			return have_checked_domain(((RangeTblFunction *) node)->funccoltypes);
+			return have_checked_domain(((RangeTblFunction *) node)->funccoltypes, depends);
 		case T_TableFunc:
-			return have_checked_domain(((TableFunc *) node)->coltypes);
+			return have_checked_domain(((TableFunc *) node)->coltypes, depends);
 #ifdef HAVE_JSON_EXPR
 		case T_JsonExpr:
 #endif
@@ -341,10 +377,35 @@ tp_checks_domain(Node *node)
 		case T_ConvertRowtypeExpr:
 		case T_FuncExpr:
 		case T_OpExpr:
-			return has_checked_domain(exprType(node));
+			return has_checked_domain(exprType(node), depends);
 		default:
 			return false;
 	}
+}
+
+/*
+ * Does node itself, one node of a query or an expression, make values in which there
+ * is a domain with constraints?
+ */
+bool
+tp_checks_domain(Node *node)
+{
+	return checks_domain(node, NULL);
+}
+
+/*
+ * Add to depends what the answers of this file about node, one node of an expression in
+ * a plan, depend on and core does not record: the plan must be made again if a type of
+ * values that it makes, or a function of an aggregate, is changed.
+ */
+void
+tp_add_dependencies(Node *node, PlanDependencies *depends)
+{
+	(void) checks_domain(node, depends);
+	if (IsA(node, Aggref))
+		(void) aggregate_is_volatile(((Aggref *) node)->aggfnoid, depends);
+	else if (IsA(node, WindowFunc))
+		(void) aggregate_is_volatile(((WindowFunc *) node)->winfnoid, depends);
 }
 
 /* ----------
@@ -398,11 +459,39 @@ names_temp_table(Node *node)
 }
 
 /*
- * Does query, rewritten but not planned, read a temporary table?  Not found are those
- * in functions that will be inlined.
+ * Is test true for a range table entry of query, rewritten but not planned, or of a
+ * part of it?  Looks at expressions only if they contain subqueries.  Not found is what
+ * is in functions that will be inlined.
  */
+bool
+tp_any_range_table_entry(Query *query, bool (*test) (Node *))
+{
+	ListCell   *lc;
+
+	if (query->hasSubLinks)
+		return tp_contains((Node *) query, test);
+	foreach(lc, query->rtable)
+	{
+		RangeTblEntry *rte = lfirst(lc);
+
+		if (test((Node *) rte) ||
+			(rte->rtekind == RTE_SUBQUERY &&
+			 tp_any_range_table_entry(rte->subquery, test)))
+			return true;
+	}
+	foreach(lc, query->cteList)
+	{
+		CommonTableExpr *cte = lfirst(lc);
+
+		if (tp_any_range_table_entry(castNode(Query, cte->ctequery), test))
+			return true;
+	}
+	return false;
+}
+
+/* Does query read or change a temporary table? */
 bool
 tp_reads_temp_table(Query *query)
 {
-	return tp_contains((Node *) query, names_temp_table);
+	return tp_any_range_table_entry(query, names_temp_table);
 }

@@ -256,6 +256,8 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 	}
 	if (all.temp_tables == NIL && stmt->commandType == CMD_SELECT)
 		return NIL;
+	stmt->relationOids = list_concat(stmt->relationOids, all.depends.relids);
+	stmt->invalItems = list_concat(stmt->invalItems, all.depends.items);
 	foreach(lc, tp_statement_gathers(stmt))
 	{
 		Plan	   *gather = lfirst(lc);
@@ -281,6 +283,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 		info.leader_pins = all.pins;
 		info.any_user_code = all.user_code;
 		info.any_volatile = all.is_volatile;
+		info.calls_volatile = all.calls_volatile;
 		info.processes = tp_process_limit(gather->lefttree,
 										  planned_workers(gather));
 		insert_flush_node(gather, &info, ++last_id);

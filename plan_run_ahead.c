@@ -72,6 +72,14 @@ is_large_table(Node *node)
 	return result;
 }
 
+/* Does query read a table that is large enough for workers?  Its tables are locked. */
+bool
+tp_reads_large_table(Query *query)
+{
+	return debug_parallel_query != DEBUG_PARALLEL_OFF ||
+		tp_any_range_table_entry(query, is_large_table);
+}
+
 static bool
 changes_temp_table(Query *query)
 {
@@ -110,8 +118,7 @@ tp_may_run_ahead(Query *query)
 			return false;
 	}
 	return (changes_temp_table(query) || tp_reads_temp_table(query)) &&
-		(debug_parallel_query != DEBUG_PARALLEL_OFF ||
-		 tp_contains((Node *) query, is_large_table));
+		tp_reads_large_table(query);
 }
 
 static bool
@@ -129,8 +136,7 @@ is_current_of(Node *node)
  * locked would be that in which workers find them, and two sessions that change the
  * same rows could deadlock.  The children of a temporary table are temporary.
  *
- * A CTE is executed as far as its rows are read, so what follows must not read more
- * of it.  ModifyTable evaluates RETURNING, ON CONFLICT, the actions of MERGE and
+ * ModifyTable evaluates RETURNING, ON CONFLICT, the actions of MERGE and
  * conditions of views for each row, outside parallel mode; so they may contain
  * whatever they may contain in any statement.
  */
@@ -146,13 +152,6 @@ tp_run_ahead_refusal(Query *query)
 		return RUN_AHEAD_PERMANENT_TARGET;
 	if (query->hasModifyingCTE)
 		return RUN_AHEAD_MODIFYING_WITH;
-	if (query->cteList != NIL &&
-		(contain_subplans((Node *) query->returningList) ||
-		 contain_subplans((Node *) query->mergeActionList) ||
-		 contain_subplans(merge_join_condition(query)) ||
-		 contain_subplans((Node *) query->withCheckOptions) ||
-		 contain_subplans((Node *) query->onConflict)))
-		return RUN_AHEAD_SHARED_WITH;
 	if (tp_contains((Node *) &below, is_current_of))
 		return RUN_AHEAD_CURRENT_OF;
 	if (max_parallel_hazard(&below) == PROPARALLEL_UNSAFE)
@@ -163,23 +162,72 @@ tp_run_ahead_refusal(Query *query)
 		RUN_AHEAD_UNSAFE : RUN_AHEAD_ALLOWED;
 }
 
+static bool
+is_any_subplan(Node *node)
+{
+	return IsA(node, SubPlan) ||
+		(IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC);
+}
+
+/*
+ * May expressions, evaluated above the node in stmt, read rows of a CTE?  A CTE is
+ * executed only as far as its rows are read, and its workers are ended with the part
+ * below the node.  Where the planner has put a subquery is known only now: it may have
+ * pulled it up into RETURNING.
+ */
+bool
+tp_may_read_cte(PlannedStmt *stmt, List *expressions)
+{
+	ListCell   *lc;
+
+	foreach(lc, stmt->rtable)
+	{
+		if (((RangeTblEntry *) lfirst(lc))->rtekind == RTE_CTE)
+			return tp_contains((Node *) expressions, is_any_subplan);
+	}
+	return false;
+}
+
+/*
+ * May stmt, the plan of such a query that needs parallel mode, be run ahead?
+ */
+RunAheadRefusal
+tp_plan_refusal(PlannedStmt *stmt)
+{
+	ModifyTable *modify = castNode(ModifyTable, stmt->planTree);
+	List	   *above = list_make5(modify->returningLists,
+								   modify->withCheckOptionLists,
+								   modify->onConflictSet,
+								   modify->onConflictWhere,
+								   modify->mergeActionLists);
+
+	above = lappend(above, merge_join_conditions(modify));
+	if (tp_may_read_cte(stmt, above))
+		return RUN_AHEAD_SHARED_WITH;
+	return tp_rows_exceed_file_limit(outerPlan(modify)) ?
+		RUN_AHEAD_TOO_LARGE : RUN_AHEAD_ALLOWED;
+}
+
 /* ----------
  * Default values that are not parallel safe
  * ----------
  */
 
-/* Must expr, of the target list of an INSERT, be evaluated as rows are inserted? */
+/*
+ * Is expr, of the target list of an INSERT, evaluated as rows are inserted?  What is
+ * stable, too: it may depend on what a volatile one does.
+ */
 static bool
 must_wait(Node *expr)
 {
-	return (contain_volatile_functions(expr) ||
+	return (contain_mutable_functions(expr) ||
 			tp_contains(expr, tp_checks_domain)) &&
 		!contain_var_clause(expr) && !contain_subplans(expr);
 }
 
 /*
- * Take the values that are not parallel safe, and the same expression for each row,
- * out of the target list of query, an INSERT: the defaults of columns.  NULL takes
+ * Take the values that may not be parallel safe, and are the same expression for each
+ * row, out of the target list of query, an INSERT: the defaults of columns.  NULL takes
  * their place.  Returns them as a List of TargetEntry, for
  * tp_place_run_ahead_node().  Scribbles on query.
  */
@@ -311,6 +359,17 @@ cost_of_keeping_rows(const Plan *plan)
  * ----------
  */
 
+/* Make the node above child, with its costs, numbered plan_node_id. */
+CustomScan *
+tp_run_ahead_node(Plan *child, int plan_node_id)
+{
+	CustomScan *node = tp_custom_scan_above(child, RUN_AHEAD_NODE_NAME, plan_node_id);
+
+	node->scan.plan.startup_cost = child->total_cost;
+	node->scan.plan.total_cost = child->total_cost + cost_of_keeping_rows(child);
+	return node;
+}
+
 /*
  * Give stmt, the plan of a statement that changes a table and needs parallel mode, the
  * node, numbered after all others.  It evaluates defaults, those that
@@ -321,17 +380,14 @@ tp_place_run_ahead_node(PlannedStmt *stmt, List *defaults)
 {
 	Plan	   *modify = &castNode(ModifyTable, stmt->planTree)->plan;
 	Plan	   *child = outerPlan(modify);
-	Cost		keeping = cost_of_keeping_rows(child);
-	CustomScan *node = tp_custom_scan_above(child, RUN_AHEAD_NODE_NAME,
-											tp_statement_facts(stmt).last_node_id + 1);
+	CustomScan *node = tp_run_ahead_node(child,
+										 tp_statement_facts(stmt).last_node_id + 1);
 	Plan	   *plan = &node->scan.plan;
 
 	give_defaults(node, defaults, stmt);
-	plan->startup_cost = child->total_cost;
-	plan->total_cost = child->total_cost + keeping;
 	/* the statement costs as much more as what it reads */
 	modify->startup_cost += plan->startup_cost - child->startup_cost;
-	modify->total_cost += keeping;
+	modify->total_cost += plan->total_cost - child->total_cost;
 	outerPlan(modify) = plan;
 	stmt->parallelModeNeeded = false;
 }

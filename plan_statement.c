@@ -98,13 +98,48 @@ plan_modification(const PlannerCall *call)
 	stmt = plan_without_temp_tables(&again);
 	if (parallel != NULL && !parallel->parallelModeNeeded)
 		tp_copy_savings(parallel, stmt);
-	else if (parallel != NULL && tp_rows_exceed_file_limit(outerPlan(parallel->planTree)))
-		refusal = RUN_AHEAD_TOO_LARGE;
 	else if (parallel != NULL)
 	{
+		refusal = tp_plan_refusal(parallel);
 		tp_place_run_ahead_node(parallel, defaults);
-		if (!plan_costs_less(stmt->planTree, parallel->planTree))
+		if (refusal == RUN_AHEAD_ALLOWED &&
+			!plan_costs_less(stmt->planTree, parallel->planTree))
 			return parallel;
+	}
+	if (refusal != RUN_AHEAD_ALLOWED)
+		tp_note_refusal(stmt, refusal);
+	return stmt;
+}
+
+/*
+ * Plan a query whose rows are fetched in portions.  A part of it is run ahead if
+ * that finds the first row sooner than the plan without workers.
+ */
+static PlannedStmt *
+plan_portions(const PlannerCall *call)
+{
+	PlannerCall again = *call;
+	PlannedStmt *stmt;
+	RunAheadRefusal refusal;
+
+	again.args.parse = copyObject(call->args.parse);
+	again.args.cursorOptions |= CURSOR_OPT_PARALLEL_OK;
+	stmt = plan_without_temp_tables(call);
+	if (!tp_finds_first_row_late(stmt))
+		return stmt;
+	refusal = tp_portions_refusal(again.args.parse, stmt);
+	if (refusal == RUN_AHEAD_ALLOWED)
+	{
+		PlannedStmt *parallel = plan_with_workers(&again, false);
+
+		if (!parallel->parallelModeNeeded)
+			tp_copy_savings(parallel, stmt);
+		else
+		{
+			refusal = tp_place_for_portions(parallel, stmt);
+			if (!parallel->parallelModeNeeded)
+				return parallel;
+		}
 	}
 	if (refusal != RUN_AHEAD_ALLOWED)
 		tp_note_refusal(stmt, refusal);
@@ -134,6 +169,8 @@ tp_plan_statement(const PlannerCall *call)
 	if (consider_temp && parse->commandType == CMD_SELECT &&
 		(call->args.cursorOptions & CURSOR_OPT_PARALLEL_OK) != 0)
 		return plan_with_workers(call, false);
+	if (consider_temp && tp_may_run_portions_ahead(parse) && !InNoForceRLSOperation())
+		return plan_portions(call);
 	return plan_without_temp_tables(call);
 }
 

@@ -230,6 +230,22 @@ tp_tuple_bound_child(Plan *plan)
 	return (kind->flags & PASSES_BOUND) != 0 && *child != NULL ? child : NULL;
 }
 
+/* The expressions of plan, some of them NULL, without its InitPlans, in a new List. */
+List *
+tp_plan_expressions(Plan *plan)
+{
+	const NodeKind *kind = kind_of(plan);
+	List	   *expressions = list_make2(plan->targetlist, plan->qual);
+
+	for (int i = 0; i < lengthof(kind->expressions); i++)
+	{
+		if (kind->expressions[i] != 0)
+			expressions = lappend(expressions,
+								  MEMBER(plan, kind->expressions[i], Node *));
+	}
+	return expressions;
+}
+
 /* ----------
  * User code
  * ----------
@@ -364,23 +380,14 @@ walk_expression(Node *node, PlanWalk *walk)
 		return false;
 	facts->user_code = facts->user_code || tp_expression_is_user_code(node);
 	facts->is_volatile = facts->is_volatile || tp_expression_is_volatile(node);
+	facts->calls_volatile = facts->calls_volatile || tp_calls_volatile(node);
 	facts->checks_domain = facts->checks_domain || tp_checks_domain(node);
+	tp_add_dependencies(node, &facts->depends);
 	if (IsA(node, SubPlan))
 		walk_subplan(((SubPlan *) node)->plan_id, walk);
 	else if (IsA(node, Param))
 		facts->has_params |= ((Param *) node)->paramkind == PARAM_EXTERN;
 	return expression_tree_walker(node, walk_expression, walk);
-}
-
-static void
-walk_expressions(Plan *plan, const NodeKind *kind, PlanWalk *walk)
-{
-	for (int i = 0; i < lengthof(kind->expressions); i++)
-	{
-		if (kind->expressions[i] != 0)
-			(void) walk_expression(MEMBER(plan, kind->expressions[i], Node *),
-								   walk);
-	}
 }
 
 /*
@@ -543,8 +550,7 @@ walk_plan(Plan *plan, NodeRun run, PlanWalk *walk)
 	facts->user_code = facts->user_code || (kind->flags & USER_CODE) != 0 ||
 		has_user_operators(plan, kind);
 
-	(void) walk_expression((Node *) plan->targetlist, walk);
-	(void) walk_expression((Node *) plan->qual, walk);
+	(void) walk_expression((Node *) tp_plan_expressions(plan), walk);
 	(void) walk_expression((Node *) plan->initPlan, walk);
 	if ((kind->flags & SCANS) != 0)
 		add_scan(plan, kind, run, walk, &pins);
@@ -555,7 +561,6 @@ walk_plan(Plan *plan, NodeRun run, PlanWalk *walk)
 		add_tables(MEMBER(plan, kind->relids, Bitmapset *), walk);
 		pins.held = PINS_UNKNOWN;
 	}
-	walk_expressions(plan, kind, walk);
 	walk_children(plan, kind, run, walk, &pins);
 	return pins;
 }

@@ -162,7 +162,12 @@ run_executor(EXECUTOR_RUN_ARGS)
 		tp_worker_run(prev_ExecutorRun, EXECUTOR_RUN_PASS);
 	else if (queryDesc->plannedstmt->parallelModeNeeded &&
 			 tp_session_has_temp_tables())
+	{
+		if (count != 0 && !queryDesc->already_executed && tp_enabled &&
+			tp_run_ahead >= RUN_AHEAD_ALL)
+			tp_run_portions_ahead(queryDesc);
 		tp_run_in_leader(prev_ExecutorRun, EXECUTOR_RUN_PASS);
+	}
 	else if (prev_ExecutorRun)
 		prev_ExecutorRun(EXECUTOR_RUN_PASS);
 	else

@@ -325,15 +325,26 @@ sort_cost(double rows, int width, double limit)
 	return sort.total_cost;
 }
 
+/* May the current user read what estate's query reads? */
+static inline bool
+may_read_tables(EState *estate)
+{
+#if PG_VERSION_NUM >= 160000
+	return ExecCheckPermissions(estate->es_range_table, estate->es_rteperminfos, false);
+#else
+	return ExecCheckRTPerms(estate->es_range_table, false);
+#endif
+}
+
 /* From 17 on: what ModifyTable looks at for NOT MATCHED BY SOURCE of MERGE. */
-static inline Node *
-merge_join_condition(const Query *query)
+static inline List *
+merge_join_conditions(const ModifyTable *modify)
 {
 #if PG_VERSION_NUM >= 170000
-	return query->mergeJoinCondition;
+	return modify->mergeJoinConditions;
 #else
-	(void) query;
-	return NULL;
+	(void) modify;
+	return NIL;
 #endif
 }
 
@@ -614,6 +625,31 @@ make_grouped_paths(PlannerInfo *root, RelOptInfo *rel)
 #else
 #define query_level_relids(root)	((root)->all_baserels)
 #endif
+
+/* 19 added the flags argument. */
+static inline void
+init_scan_slot(ScanState *scan, TupleDesc tupdesc, const TupleTableSlotOps *ops)
+{
+	ExecInitScanTupleSlot(scan->ps.state, scan, tupdesc, ops
+#if PG_VERSION_NUM >= 190000
+						  ,0
+#endif
+		);
+}
+
+/* From 16 on, an aggregate of SQL/JSON is wrapped in what it has been parsed from. */
+static inline bool
+is_wrapped_aggregate(Node *node)
+{
+#if PG_VERSION_NUM >= 160000
+	return IsA(node, JsonConstructorExpr) &&
+		((JsonConstructorExpr *) node)->func != NULL &&
+		IsA(((JsonConstructorExpr *) node)->func, Aggref);
+#else
+	(void) node;
+	return false;
+#endif
+}
 
 /* HeapKeyTest() is a macro with a result argument in 15. */
 static inline bool

@@ -179,12 +179,12 @@ END $$;
 SELECT saving('SELECT id FROM t WHERE k < 1 AND id % 1000 = 0') > 0 AS saving;
 SELECT first_row();
 SELECT account('t');
--- ... and a cursor, which cannot have workers.
+-- A cursor of which all rows are fetched at once does: it would be run ahead.
 BEGIN;
 DECLARE c CURSOR FOR SELECT count(*), sum(id) FROM t WHERE k < 5;
 FETCH ALL FROM c;
 COMMIT;
-SELECT account('t');
+SELECT account('t') > 0 AS grew;
 -- Nor does one that EXPLAIN ANALYZE does not execute.
 SELECT * FROM run('EXPLAIN ANALYZE CREATE TEMP TABLE v AS SELECT count(*), sum(id) FROM t WHERE k < 5 WITH NO DATA');
 DROP TABLE v;

@@ -32,6 +32,7 @@ EXPLAIN (COSTS OFF) MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN UPDATE
 :run ('MERGE INTO t USING u ON t.id = u.id WHEN MATCHED AND t.k < (SELECT avg(k) FROM u) THEN UPDATE SET k = (SELECT count(*) FROM u b WHERE b.k = t.k) WHEN MATCHED AND EXISTS (SELECT FROM merge_p p WHERE p.id = t.id) THEN DELETE', 'SELECT id, k, s FROM t');
 :run ('WITH g AS MATERIALIZED (SELECT k, min(id) AS id FROM u GROUP BY k) MERGE INTO t USING g ON g.id = t.id WHEN MATCHED THEN UPDATE SET k = -1', 'TABLE t');
 :run ('WITH g AS (SELECT * FROM u) MERGE INTO t USING g ON g.id = t.id WHEN MATCHED AND t.k < (SELECT max(k) FROM g) THEN DELETE', 'TABLE t');
+:run ('WITH g AS MATERIALIZED (SELECT id, k FROM t WHERE k >= 0) MERGE INTO u USING (SELECT id, (SELECT count(*) FROM g WHERE g.id >= 0 * t.id) AS m FROM t WHERE (SELECT g.k FROM g LIMIT 1) >= 0 AND id < 10) q ON q.id = u.id WHEN MATCHED THEN UPDATE SET k = q.m', 'TABLE u');
 -- errors: a row that is changed twice, and one that is inserted twice
 :run ('MERGE INTO t USING (SELECT id % 100 AS id FROM u) q ON q.id = t.id WHEN MATCHED THEN UPDATE SET k = 0', 'TABLE t');
 SELECT workers, n, answers, 1 AS unique_violation FROM pg_temp.changes('MERGE INTO t USING (SELECT 3000 AS id FROM u WHERE id < 5) q ON q.id = t.id WHEN NOT MATCHED THEN INSERT (id) VALUES (q.id)', 'TABLE t');

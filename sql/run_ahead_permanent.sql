@@ -6,6 +6,7 @@
 -- did not.
 --
 LOAD 'temp_parallel';
+CREATE EXTENSION temp_parallel;
 \i sql/include/changes.sql
 \set run 'SELECT * FROM pg_temp.changes'
 
@@ -94,10 +95,16 @@ TRUNCATE final_serial;
 :run ('INSERT INTO numbered (n, t_id) OVERRIDING SYSTEM VALUE SELECT id, id FROM t', 'SELECT n, t_id FROM numbered');
 -- a volatile function that the query itself calls is refused, a default is called as rows are inserted
 CREATE TEMP TABLE counted (id int, before bigint);
-CREATE FUNCTION pg_temp.rows() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM counted';
+CREATE FUNCTION pg_temp.rows() RETURNS bigint LANGUAGE sql SET max_parallel_workers_per_gather = 0 AS 'SELECT count(*) FROM counted';
 ALTER TABLE counted ALTER before SET DEFAULT pg_temp.rows();
 :run ('INSERT INTO counted (id) SELECT id FROM t', 'SELECT min(before), max(before), count(DISTINCT before) FROM counted');
 :run ('INSERT INTO counted SELECT id, pg_temp.rows() FROM t', 'SELECT min(before), max(before), count(DISTINCT before) FROM counted');
+-- a stable one that looks at what a volatile one does
+CREATE TEMP TABLE looked_at (n serial, id int, before bigint);
+CREATE FUNCTION pg_temp.numbered_so_far() RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS
+	$$ BEGIN RETURN (SELECT last_value FROM looked_at_n_seq); END $$;
+ALTER TABLE looked_at ALTER before SET DEFAULT pg_temp.numbered_so_far();
+:run ('INSERT INTO looked_at (id) SELECT id FROM t', 'SELECT count(DISTINCT before), max(n - before) FROM looked_at');
 -- a domain of which each value is checked
 CREATE DOMAIN pg_temp.checked AS int DEFAULT 5 CHECK (VALUE < (now() > '1900-01-01')::int + 5);
 CREATE TEMP TABLE domains (id int, d pg_temp.checked);
@@ -130,8 +137,58 @@ RESET client_min_messages;
 EXECUTE fills;
 SELECT count(*) FROM counted WHERE before IS NULL;
 DEALLOCATE fills;
+-- and when a function of an aggregate becomes volatile, or a type in an array or a row gets a constraint
+SELECT workers_launched AS before FROM temp_parallel_stats() \gset
+\set launched 'SELECT workers_launched > :before AS any, workers_launched AS before FROM temp_parallel_stats() \\gset \\echo :any'
+CREATE TEMP TABLE sums (n bigint);
+CREATE FUNCTION pg_temp.add(bigint, bigint) RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS $$ BEGIN RETURN $2; END $$;
+CREATE AGGREGATE pg_temp.total(bigint) (sfunc = pg_temp.add, stype = bigint, parallel = restricted, initcond = '0');
+SET enable_hashagg = off;
+PREPARE sums AS INSERT INTO sums SELECT pg_temp.total(id) FROM t GROUP BY id;
+EXECUTE sums;
+:launched
+TRUNCATE sums;
+CREATE OR REPLACE FUNCTION pg_temp.add(bigint, bigint) RETURNS bigint LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED SET max_parallel_workers = 0 AS
+	$$ BEGIN RETURN (SELECT count(*) FROM sums); END $$;
+EXECUTE sums;
+:launched
+SELECT count(DISTINCT n) FROM sums;
+RESET enable_hashagg;
+SELECT workers_launched AS before FROM temp_parallel_stats() \gset
+CREATE FUNCTION pg_temp.restricted() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN -1; END $$;
+CREATE DOMAIN pg_temp.in_array AS int;
+CREATE DOMAIN pg_temp.in_row AS int;
+CREATE TYPE pg_temp.has_row AS (a pg_temp.in_row);
+PREPARE arrays AS INSERT INTO sums SELECT (('{' || id || '}')::pg_temp.in_array[])[1] FROM t;
+PREPARE from_json AS INSERT INTO sums SELECT (jsonb_populate_record(NULL::pg_temp.has_row, jsonb_build_object('a', id))).a FROM t;
+PREPARE counted_arrays AS SELECT count((('{' || id || '}')::pg_temp.in_array[])[1]) FROM t;
+EXECUTE arrays;
+:launched
+EXECUTE from_json;
+:launched
+EXECUTE counted_arrays;
+:launched
+ALTER DOMAIN pg_temp.in_array ADD CHECK (pg_temp.restricted() < VALUE);
+ALTER DOMAIN pg_temp.in_row ADD CHECK (pg_temp.restricted() < VALUE);
+EXECUTE arrays;
+:launched
+EXECUTE from_json;
+:launched
+EXECUTE counted_arrays;
+:launched
+CREATE DOMAIN pg_temp.added AS int CHECK (pg_temp.restricted() < VALUE);
+ALTER DOMAIN pg_temp.in_row DROP CONSTRAINT in_row_check;
+DEALLOCATE from_json;
+PREPARE from_json AS INSERT INTO sums SELECT (jsonb_populate_record(NULL::pg_temp.has_row, jsonb_build_object('a', id))).a FROM t;
+EXECUTE from_json;
+:launched
+ALTER TYPE pg_temp.has_row ADD ATTRIBUTE b pg_temp.added;
+EXECUTE from_json;
+:launched
+DEALLOCATE ALL;
 RESET plan_cache_mode;
 
 DROP TABLE numbered;
 DROP TABLE final_parts, final_p, final_log, final_serial;
 DROP FUNCTION final_note();
+DROP EXTENSION temp_parallel;

@@ -63,8 +63,8 @@ SET temp_parallel.write_temp_page_cost = 500;
 -- A statement in a SQL function runs in a memory context that lives until the
 -- end of the calling statement. The second look must not leave anything
 -- allocated there, whether or not it leaves the plan to the leader: otherwise,
--- a statement that calls the function often runs out of memory. (Only
--- statements before the function's last one can use workers.)
+-- a statement that calls the function often runs out of memory. (The
+-- function's last statement is fetched in portions, and run ahead.)
 CREATE FUNCTION counts(below int) RETURNS bigint LANGUAGE sql AS
 $$ SELECT count(*) FROM t WHERE k < below; SELECT count(*) FROM t WHERE k < below $$;
 CREATE FUNCTION memory() RETURNS numeric LANGUAGE plpgsql AS

@@ -192,7 +192,7 @@ SELECT g, sum(v), pg_temp.nested(g) FROM t GROUP BY g ORDER BY g;
 :change
 BEGIN;
 -- a cursor
-DECLARE c CURSOR FOR SELECT id, v FROM t ORDER BY id;
+DECLARE c CURSOR FOR SELECT id, v FROM t;
 FETCH 2 FROM c;
 EXPLAIN (COSTS OFF) DECLARE c2 CURSOR FOR SELECT id, v FROM t;
 CLOSE c;
@@ -209,10 +209,14 @@ UPDATE statements_p SET v = t.v FROM t WHERE t.id = statements_p.id;
 DELETE FROM statements_p USING t WHERE t.id = statements_p.id AND t.id > 1000;
 WITH d AS (DELETE FROM statements_p WHERE id = 1 RETURNING id) SELECT count(*) > 0 AS deleted FROM t JOIN d USING (id);
 :flushed
--- PL/pgSQL fetches some of the rows: at most two for INTO, 50 for a loop
+-- PL/pgSQL fetches some of the rows, at most two for INTO: that of one row is run
+-- ahead
 CREATE FUNCTION pg_temp.plpgsql_into() RETURNS bigint LANGUAGE plpgsql AS
 $$ DECLARE s bigint; BEGIN SELECT sum(v) INTO s FROM t WHERE g < 8; RETURN s; END $$;
 SELECT pg_temp.plpgsql_into();
+:flushed
+-- 50 for a loop
+:change
 CREATE FUNCTION pg_temp.plpgsql_loop() RETURNS bigint LANGUAGE plpgsql AS
 $$ DECLARE r record; s bigint := 0; BEGIN FOR r IN SELECT v FROM t WHERE g < 8 LOOP s := s + r.v; END LOOP; RETURN s; END $$;
 SELECT pg_temp.plpgsql_loop() > 0 AS looped;

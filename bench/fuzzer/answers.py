@@ -12,13 +12,17 @@ TOLERATED = {"53000": "no local buffer left", "57014": "timeout", "53400": "conf
              "54001": "stack depth"}
 
 
-def answer(outcomes, explained=False):
-    """The answer of several statements; explained: without the rows of the first one."""
+# A statement that is wrong in itself: no plan makes it so. (42501 is a policy's.)
+WRONG = re.compile("42(?!501)")
+
+
+def answer(outcomes):
+    """The answer of several statements, without plans and counters."""
     rows = []
-    for n, outcome in enumerate(outcomes):
+    for outcome in outcomes:
         if outcome.sqlstate:
             return ("error", outcome.sqlstate, outcome.message)
-        if not (explained and n == 0):
+        if not outcome.sql.startswith("EXPLAIN") and outcome.sql != settings.COUNTERS:
             rows += outcome.rows
     return ("rows", rows)
 

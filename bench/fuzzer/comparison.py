@@ -23,17 +23,17 @@ class Comparison:
     start: int = 0          # number of the session's statements before it
     replays: dict = field(default_factory=dict)     # settings, statements and savepoint, by mode
     counters: dict = field(default_factory=dict)    # Outcomes: before each mode, and "after"
+    inside: list = ()       # Outcomes of COUNTERS among the statements at no cost
     answers: dict = field(default_factory=dict)     # by mode
 
     @property
     def label(self):
-        return f" [{self.query.kind}]" if self.query.kind else ""
+        return f" [{', '.join(self.query.names())}]" if self.query.kind else ""
 
 
 class Comparer(Tables):
-    """Before compare(), the caller sets explained (the rows of the first statement are a plan),
-    cached (the plan may be that of another mode), own_role and own_savepoint (the query is
-    for no other role, and needs a savepoint)."""
+    """Before compare(), the caller sets cached (the plan may be that of another mode),
+    own_role and own_savepoint (the query is for no other role, and needs a savepoint)."""
 
     def compare(self, query, statements):
         """Run the query in all modes, and compare the answers. Returns False if the transaction
@@ -42,9 +42,9 @@ class Comparer(Tables):
         # Canceling the DELETE ROWS of a COMMIT leaves an index without pages, in the server
         # itself (18.6).
         commit_empties = not self.isolation and any(t.on_commit == "DELETE ROWS" for t in self.tables)
-        if self.rng.random() < 0.04 and not query.may_fail and not query.parameters \
-                and not query.statements and not commit_empties:
-            self.cancelled(run.common, statements[settings.ZERO])
+        if self.rng.random() < 0.04 and not commit_empties and \
+                (query.undone or not (query.may_fail or query.parameters or query.statements)):
+            self.cancelled(query, run.common, statements[settings.ZERO])
 
         bad = self.run_modes(run)
         failed = self.judge_errors(run)
@@ -65,7 +65,7 @@ class Comparer(Tables):
         common = settings.random_settings(rng, self.options.version)
         reader = self.secured and not self.own_role and rng.random() < 0.5
         common["role"] = "fuzz_reader" if reader else "none"
-        storm = self.options.cassert and rng.random() < 0.03 and not self.many
+        storm = self.options.cassert and rng.random() < 0.03 and not self.many and not query.calm
         cheap = rng.random() < 0.3
         savepoint = bool(self.isolation) and (query.may_fail or self.own_savepoint or rng.random() < 0.4)
         return Comparison(query, statements, order, common, reader, storm, cheap, savepoint)
@@ -104,7 +104,8 @@ class Comparer(Tables):
         bad = self.session.sync()
         if any(bad is outcome for outcome in earlier):
             self.judge(bad)
-        run.answers = {mode: answers.answer(outcomes[mode], self.explained) for mode in run.order}
+        run.answers = {mode: answers.answer(outcomes[mode]) for mode in run.order}
+        run.inside = [o for o in outcomes[settings.ZERO] if o.sql == settings.COUNTERS]
         return bad
 
     def judge_errors(self, run):
@@ -121,7 +122,7 @@ class Comparer(Tables):
                 self.counts.refused[key] = self.counts.refused.get(key, 0) + 1
                 run.order.remove(mode)
                 continue
-            if query.may_fail and answer[1] not in answers.TOLERATED:
+            if query.may_fail and answer[1] not in answers.TOLERATED and not answers.WRONG.match(answer[1]):
                 continue
             what = f"{mode}: {answer[1]} {answer[2]}{run.label}"
             small = query.roomy and answer[1] == "53000" and run.answers[settings.OFF][1] != "53000"
@@ -152,23 +153,36 @@ class Comparer(Tables):
         counts, query = self.counts, run.query
         # A prepared statement is a query for each set of parameters.
         counts.queries += max(1, sum(sql.startswith("EXECUTE ") for sql in run.statements[settings.ZERO]))
-        if query.kind:
-            counts.kinds.setdefault(query.kind, [0, 0])[0] += 1
+        launched = self.count_run(run)
+        for name in query.names():
+            kind = counts.kinds.setdefault(name, [0, 0])
+            kind[0] += 1
+            kind[1] += launched
         counts.comparisons += 1
         counts.fresh += run.order[0] == settings.ZERO
         counts.in_transaction += bool(self.isolation)
         counts.reader += run.reader
         counts.errors += run.answers[run.order[0]][0] == "error"
+
+    def count_run(self, run):
+        """Count what the runs did. Returns whether that at no cost had workers for what the
+        query's kind is about."""
+        launched = False
         # A cached plan does not depend on the mode. Without the mode that refused the query,
         # the counters of the others do not follow each other.
         if not self.cached and len(run.order) == len(settings.MODES):
             for mode, end in zip(run.order, run.order[1:] + ["after"]):
-                self.count(mode, self.counters(run.counters[mode]), self.counters(run.counters[end]),
-                           query.kind)
+                workers = self.count(mode, self.counters(run.counters[mode]), self.counters(run.counters[end]))
+                launched = launched or mode == settings.ZERO and workers > 0
+        if run.inside:
+            inside = [self.counters(outcome) for outcome in run.inside]
+            launched = None not in inside and inside[1][1] > inside[0][1]
+        return launched
 
-    def count(self, mode, before, after, kind):
+    def count(self, mode, before, after):
+        """Count what one run did. Returns the number of workers."""
         if before is None or after is None:
-            return
+            return 0
         flushes, workers, hints, pages, shared = (b - a for a, b in zip(before, after))
         counts = self.counts
         if mode == settings.OFF and flushes:
@@ -185,8 +199,7 @@ class Comparer(Tables):
             counts.zero += 1
             counts.flushed += flushes > 0
             counts.launched += workers > 0
-            if kind:
-                counts.kinds[kind][1] += workers > 0
+        return workers
 
     def tolerate(self, mode, answer):
         key = f"{mode}: {answers.TOLERATED[answer[1]]}"
@@ -200,7 +213,7 @@ class Comparer(Tables):
         self.deallocate()
         return False
 
-    def cancelled(self, common, statements):
+    def cancelled(self, query, common, statements):
         """Run the query with a timeout that may cancel it anywhere."""
         check = self.rng.random() < 0.3     # drawn now, as the query may fail
         self.set(dict(common, **settings.of_mode(settings.ZERO, True)))
@@ -227,9 +240,9 @@ class Comparer(Tables):
                 self.must(f"DO $$ BEGIN {sql}; EXCEPTION WHEN invalid_sql_statement_name THEN END $$")
         self.set({"role": "none"})
         self.sync()
-        answer = answers.answer(outcomes, self.explained)
+        answer = answers.answer(outcomes)
         if answer[0] == "error":
-            if answer[1] not in answers.TOLERATED:
+            if answer[1] not in answers.TOLERATED and (not query.may_fail or answers.WRONG.match(answer[1])):
                 raise Failure(f"cancel: {answer[1]} {answer[2]}", self.session.script)
             self.counts.cancels += answer[1] == "57014"
         if check:

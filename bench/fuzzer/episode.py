@@ -5,8 +5,9 @@ statements that led to it.
 """
 
 import random
+import re
 
-from . import calls, forms, history, pool, schema, settings, values
+from . import calls, forms, history, modify, pool, portions, schema, settings, values
 from .comparison import Comparer
 from .queries import Generator
 from .report import Failure
@@ -113,6 +114,8 @@ class Episode(Comparer):
                 continue
             if rng.random() < 0.3:
                 self.queries(1)
+            if not self.isolation:
+                continue        # a tolerated error rolled the transaction back
             if rng.random() < 0.5:
                 self.must("RELEASE SAVEPOINT s")
             else:
@@ -168,7 +171,7 @@ class Episode(Comparer):
 
     def forms(self, query):
         """For each mode the statements that run the query, in a random form."""
-        name = forms.draw(self.rng, query)
+        name = forms.draw(self.rng, query, self.options.kind)
         if query.parameters:
             return self.prepare(query)
         if query.statements:
@@ -185,7 +188,6 @@ class Episode(Comparer):
         if form.has("member"):
             read = [t for t in self.tables if f"FROM {t.name} WHERE" in query.sql]
             fields["member"] = (read or self.tables)[0].members[-1]
-        self.explained = form.explains
         self.own_role = self.own_role or form.own_role
         self.own_savepoint = self.own_savepoint or form.own_savepoint
         query.ordered = query.ordered and form.keeps_order
@@ -230,11 +232,11 @@ class Episode(Comparer):
     def queries(self, n):
         generator = Generator(self.rng, self.tables)
         for _ in range(n):
-            self.explained = self.cached = self.own_role = self.own_savepoint = False
+            self.cached = self.own_role = self.own_savepoint = False
             if self.prepared and self.rng.random() < 0.15:
                 query, statements = self.execute_again()
             else:
-                query = self.query(generator)
+                query = self.query_of_kind(generator)
                 for sql in query.before:
                     self.must(sql)
                 statements = self.forms(query)
@@ -254,6 +256,16 @@ class Episode(Comparer):
         self.cached = True
         return query, statements
 
+    def query_of_kind(self, generator):
+        """The next query; of a kind that is wanted, if there is such a one in some tries."""
+        wanted = self.options.kind
+        for _ in range(300 if wanted else 1):
+            query = self.query(generator)
+            if wanted and (any(re.search(wanted, name) for name in query.names())
+                           or forms.of_kind(wanted) and not (query.kind or query.may_fail)):
+                break
+        return query
+
     def query(self, generator):
         """The next query. Sets own_role and own_savepoint."""
         rng = self.rng
@@ -268,6 +280,10 @@ class Episode(Comparer):
             maker = calls.Calls(rng, self.tables, self.sources, self.options.contrib, self.isolation,
                                 self.temp_buffers)
             query = rng.choice([maker.mislabelled, maker.in_leader])()
+        elif choice < (0.66 if self.many else 0.26):
+            query = modify.Modify(rng, self.tables, self.sources, self.options.version, self.isolation).query()
+        elif choice < (0.74 if self.many else 0.36):
+            query = portions.Portions(rng, self.tables, self.isolation).query()
         else:
             return generator.query(parameters=rng.random() < 0.25)
         # Sources have no policies, and errors must not abort the transaction.

@@ -1,6 +1,7 @@
 """The forms in which a query is run: by itself, in a function, by a cursor, ..."""
 
 import random
+import re
 from dataclasses import dataclass
 
 
@@ -20,7 +21,6 @@ class Form:
     # form is used instead.
     in_block: bool = None
     keeps_order: bool = True        # are the rows in the query's order?
-    explains: bool = False          # the first statement's rows are not part of the answer
     own_role: bool = False          # not by the role with policies
     own_savepoint: bool = False     # its changes must be rolled back
 
@@ -39,17 +39,14 @@ FORMS = {
         "DECLARE c CURSOR FOR {sql}", "FETCH 3 FROM c", "FETCH ALL FROM c", "CLOSE c"),
         in_block=True),
     "explain": Form(3, (
-        "EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS) {sql}", "{sql}"),
-        explains=True),
+        "EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS) {sql}", "{sql}")),
     # An EXPLAIN inside another one's execution; the second form's inner one may fail.
     "explain in explain": Form(0, (
         "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM fz.loop('EXPLAIN (ANALYZE) ' || {quoted})",
-        "{sql}"),
-        explains=True),
+        "{sql}")),
     "caught in explain": Form(0, (
         "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT fz.caught('EXPLAIN (ANALYZE) ' || {quoted})",
-        "SELECT * FROM fz.caught({quoted})"),
-        explains=True),
+        "SELECT * FROM fz.caught({quoted})")),
     "insert": Form(3, (
         "CREATE TEMP TABLE {out} AS SELECT * FROM ({sql}) q LIMIT 0", "INSERT INTO {out} {sql}",
         "SELECT * FROM {out}", "DROP TABLE {out}"),
@@ -191,9 +188,16 @@ def quoted(sql):
     return "'" + sql.replace("'", "''") + "'"
 
 
-def draw(rng, query):
-    """The name of a form for the query."""
+def of_kind(pattern):
+    """Names of forms that are counted as a kind and match the pattern."""
+    return [name for name in (*INSERTS, *CREATES) if pattern and re.search(pattern, name)]
+
+
+def draw(rng, query, wanted=None):
+    """The name of a form for the query, of a kind that is wanted if it can be."""
     name = rng.choices(list(FORMS), [form.weight for form in FORMS.values()])[0]
+    if of_kind(wanted) and not (query.tolerated or query.may_fail or query.kind):
+        return rng.choice(of_kind(wanted))
     if query.tolerated:
         return rng.choice(REFUSABLE)
     if query.may_fail:

@@ -17,16 +17,23 @@ class Query:
     may_fail: bool = False
     parameters: int = 0
     kind: str = ""              # name for counting, if it has one
+    target: str = ""            # the same of the kind of table that it changes, if it does
     before: list = ()           # statements to run once, before all runs
     # Statements that run it, instead of those of a form. #RUN# in a name differs
     # between runs.
     statements: list = None
+    undone: bool = False        # whatever statements have done, a rollback undoes it
+    calm: bool = False          # it starts too many statements for caches that are always invalid
     settings: dict = field(default_factory=dict)    # in all modes
     off: dict = field(default_factory=dict)         # in the off mode
     # Errors that may come instead of an answer, except in the off mode: (SQLSTATE,
     # pattern of the message).
     tolerated: tuple = ()
     roomy: bool = False         # local buffers suffice in all modes if they do when off
+
+    def names(self):
+        """The names under which it is counted."""
+        return [self.kind] * bool(self.kind) + [f"target, {self.target}"] * bool(self.target)
 
 
 class Rel:

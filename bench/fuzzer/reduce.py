@@ -6,7 +6,7 @@ history first, for a limited time.
 
 import time
 
-from . import settings
+from . import answers, settings
 from .session import Session, SessionLost, TooSlow, terminated
 
 
@@ -17,23 +17,16 @@ def replay(options, script, queries):
         for sql in script:
             session.put(sql)
         session.sync()
-        answers = []
+        result = []
         for values, statements, savepoint in queries:
             session.run(settings.statement(values))
             if savepoint:
                 session.run("SAVEPOINT q")
-            answer = []
-            for sql in statements:
-                outcome = session.run(sql)
-                if outcome.sqlstate:
-                    answer = ["error " + outcome.sqlstate]
-                    break
-                if not sql.startswith("EXPLAIN"):
-                    answer += outcome.rows
+            kind, *answer = answers.answer([session.run(sql) for sql in statements])
             if savepoint:
                 session.run("ROLLBACK TO SAVEPOINT q")
-            answers.append(sorted(answer))
-        return answers
+            result.append(sorted(answer[0]) if kind == "rows" else ["error " + answer[0]])
+        return result
     except SessionLost:
         return "lost"
     except TooSlow:
@@ -44,18 +37,18 @@ def replay(options, script, queries):
 
 def symptom(options, script, queries):
     """What goes wrong, as a string to compare, or None."""
-    answers = replay(options, script, queries)
-    if answers in ("lost", "slow"):
-        return "lost" if answers == "lost" else None
-    if len(answers) == 2 and answers[0] != answers[1]:
-        errors = [a[0] for a in answers if a and a[0].startswith("error ")]
+    found = replay(options, script, queries)
+    if found in ("lost", "slow"):
+        return "lost" if found == "lost" else None
+    if len(found) == 2 and found[0] != found[1]:
+        errors = [a[0] for a in found if a and a[0].startswith("error ")]
         if any(e in ("error 25P02", "error 42P01", "error 42703") for e in errors):
             return None
         return "differ " + " ".join(errors)
-    if len(answers) == 1 and answers[0] and answers[0][0].startswith("error "):
-        if answers[0][0] in ("error 25P02", "error 42P01", "error 42703"):
+    if len(found) == 1 and found[0] and found[0][0].startswith("error "):
+        if found[0][0] in ("error 25P02", "error 42P01", "error 42703"):
             return None
-        return answers[0][0]
+        return found[0][0]
     return None
 
 

@@ -70,6 +70,12 @@ SESSION = {"jit": "off", "jit_above_cost": "0", "jit_inline_above_cost": "0", "j
            "default_statistics_target": "30", "timezone": "UTC", "extra_float_digits": "1",
            "client_min_messages": "error"}
 
+# The session's counters.
+COUNTED = ("s.flushes, s.workers_launched, s.hints_dropped, s.pages_flushed, s.pages_shared"
+           " FROM public.temp_parallel_stats() s")
+# A statement among those of a query, before and after what its kind is about.
+COUNTERS = f"SELECT {COUNTED}"
+
 
 def statement(values, more=""):
     """One statement that sets them all; more is added to its target list."""

@@ -43,6 +43,25 @@ FUNCTIONS = [
     "CREATE FUNCTION fz.after_statement() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
     " IF pg_trigger_depth() < 2 THEN EXECUTE format('INSERT INTO %I SELECT h + 1, v FROM added', TG_TABLE_NAME);"
     " END IF; RETURN NULL; END $$",
+    # An error as a row; what a statement sees by itself.
+    "CREATE FUNCTION fz.state(q text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN EXECUTE q; RETURN 'done';"
+    " EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE; END $$",
+    "CREATE FUNCTION fz.seen(t text) RETURNS bigint LANGUAGE plpgsql PARALLEL RESTRICTED"
+    " SET max_parallel_workers_per_gather = 0 AS $$ DECLARE n bigint;"
+    " BEGIN EXECUTE format('SELECT count(*) FROM %I', t) INTO n; RETURN n; END $$",
+    # Triggers of the targets of targets.py; their argument is a table that records them.
+    "CREATE FUNCTION fz.log_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+    " EXECUTE format('INSERT INTO %I VALUES ($1)', TG_ARGV[0]) USING CASE TG_LEVEL WHEN 'ROW' THEN"
+    " concat_ws(' ', TG_WHEN, TG_OP, OLD.id, OLD.k, NEW.id, NEW.k, md5(NEW.v)) ELSE concat_ws(' ', TG_WHEN, TG_OP) END;"
+    " RETURN NULL; END $$",
+    "CREATE FUNCTION fz.changes_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+    " EXECUTE format('INSERT INTO %I VALUES ($1)', TG_ARGV[0]) USING concat_ws(' ', TG_WHEN, TG_OP, OLD.id, NEW.id);"
+    " IF TG_OP = 'DELETE' THEN RETURN CASE WHEN OLD.id % 11 <> 3 THEN OLD END; END IF;"
+    " NEW.v := NEW.v || '!'; RETURN CASE WHEN NEW.id % 11 <> 4 THEN NEW END; END $$",
+    "CREATE FUNCTION fz.log_statement() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE s text := TG_OP; BEGIN"
+    " IF TG_OP <> 'INSERT' THEN s := s || (SELECT count(*) || ' ' || sum(hashtext(r::text)) FROM removed r); END IF;"
+    " IF TG_OP <> 'DELETE' THEN s := s || (SELECT count(*) || ' ' || sum(hashtext(a::text)) FROM added a); END IF;"
+    " EXECUTE format('INSERT INTO %I VALUES ($1)', TG_ARGV[0]) USING s; RETURN NULL; END $$",
     "CREATE DOMAIN fz.few AS int CHECK"
     " (pg_stat_get_xact_tuples_inserted(current_setting('fz.target')::regclass) < 20)",
     "CREATE TYPE fz.holder AS (few fz.few)",

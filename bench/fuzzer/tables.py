@@ -47,8 +47,7 @@ class Tables:
         """Queue settings. The row of the Outcome ends with the session's counters."""
         values = {n: v for n, v in values.items() if self.current.get(n) != v or n == "role"}
         self.current.update(values)
-        return self.must(settings.statement(values, ", s.flushes, s.workers_launched, s.hints_dropped,"
-                                            " s.pages_flushed, s.pages_shared FROM public.temp_parallel_stats() s"))
+        return self.must(settings.statement(values, ", " + settings.COUNTED))
 
     @staticmethod
     def counters(outcome):

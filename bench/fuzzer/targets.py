@@ -1,0 +1,173 @@
+"""Tables that a statement changes by what it reads: temporary and permanent ones.
+
+Each has the columns id, which is unique, part, k and v, and is filled from a table of
+the episode. #RUN# in a name differs between runs.
+"""
+
+from dataclasses import dataclass, replace
+
+T = "w#RUN#"
+COLUMNS = "(id int, part int, k int, v text)"
+# Of a child: in another order, and with a column that is dropped.
+OTHER_COLUMNS = "(v text, gone int, k int, part int, id int)"
+NEVER = 99
+
+
+@dataclass(frozen=True)
+class Target:
+    create: tuple
+    finish: tuple = ()          # statements once it has its rows
+    name: str = T               # what is changed: the table, or a view on it
+    read: tuple = (T,)          # what is compared in the end
+    compared: str = "*"         # its columns
+    unique: bool = True         # may it have a unique index on id alone?
+    role: str = ""              # who changes it, if it is not the superuser
+    permanent: bool = False
+    merges_since: int = 15      # the first version that allows MERGE
+
+
+def trigger(when, events, each, function="fz.log_row", more=""):
+    name = f"{when}_{each}_{events}".replace(" ", "_").lower()
+    return (f"CREATE TRIGGER {name} {when} {events} ON {T}{more} FOR EACH {each}"
+            f" EXECUTE FUNCTION {function}('{T}_log')")
+
+
+LOG = f"CREATE TEMP TABLE {T}_log (what text)"
+STATEMENT_TRIGGERS = (
+    trigger("AFTER", "INSERT", "STATEMENT", "fz.log_statement", " REFERENCING NEW TABLE AS added"),
+    trigger("AFTER", "UPDATE", "STATEMENT", "fz.log_statement",
+            " REFERENCING OLD TABLE AS removed NEW TABLE AS added"),
+    trigger("AFTER", "DELETE", "STATEMENT", "fz.log_statement", " REFERENCING OLD TABLE AS removed"),
+    trigger("BEFORE", "INSERT OR UPDATE OR DELETE", "STATEMENT"))
+PARTITIONS = (
+    f"CREATE TEMP TABLE {T} {COLUMNS} PARTITION BY LIST (part)",
+    f"CREATE TEMP TABLE {T}_0 PARTITION OF {T} FOR VALUES IN (0, 1)",
+    f"CREATE TEMP TABLE {T}_1 {OTHER_COLUMNS}",
+    f"ALTER TABLE {T}_1 DROP gone",
+    f"ALTER TABLE {T} ATTACH PARTITION {T}_1 FOR VALUES IN (2)",
+    f"CREATE TEMP TABLE {T}_2 PARTITION OF {T} DEFAULT")
+PARTS = (T, f"{T}_0", f"{T}_1")
+
+
+def moved(child, where):
+    return (f"WITH d AS (DELETE FROM ONLY {T} WHERE {where} RETURNING id, part, k, v)"
+            f" INSERT INTO {child} (id, part, k, v) SELECT * FROM d")
+
+
+TARGETS = {
+    "plain": Target((f"CREATE TEMP TABLE {T} {COLUMNS}",)),
+    "partitioned": Target(PARTITIONS, read=PARTS, unique=False),
+    "subpartitioned": Target((
+        f"CREATE TEMP TABLE {T} {COLUMNS} PARTITION BY RANGE (id)",
+        f"CREATE TEMP TABLE {T}_0 PARTITION OF {T} FOR VALUES FROM (MINVALUE) TO (150)",
+        f"CREATE TEMP TABLE {T}_1 PARTITION OF {T} FOR VALUES FROM (150) TO (MAXVALUE) PARTITION BY HASH (id)",
+        f"CREATE TEMP TABLE {T}_2 PARTITION OF {T}_1 FOR VALUES WITH (MODULUS 2, REMAINDER 0)",
+        f"CREATE TEMP TABLE {T}_3 PARTITION OF {T}_1 FOR VALUES WITH (MODULUS 2, REMAINDER 1)"), read=PARTS),
+    "inherited": Target((
+        f"CREATE TEMP TABLE {T} {COLUMNS}", f"CREATE TEMP TABLE {T}_0 (x int DEFAULT 7) INHERITS ({T})",
+        f"CREATE TEMP TABLE {T}_1 {OTHER_COLUMNS}", f"ALTER TABLE {T}_1 DROP gone, ADD more text DEFAULT 'm'",
+        f"ALTER TABLE {T}_1 INHERIT {T}"),
+        (moved(f"{T}_0", "id % 3 = 0"), moved(f"{T}_1", "id % 3 = 1")), read=PARTS, unique=False),
+    # Some of its rows, or all, are in a temporary table.
+    "permanent parent": Target((
+        f"CREATE UNLOGGED TABLE fz.{T} {COLUMNS}", f"CREATE TEMP TABLE {T}_0 () INHERITS (fz.{T})"),
+        (moved(f"{T}_0", "id % 4 <> 0"),), read=PARTS[:2], unique=False),
+    "temporary children": Target((
+        f"CREATE UNLOGGED TABLE fz.{T} {COLUMNS}", f"CREATE TEMP TABLE {T}_0 () INHERITS (fz.{T})",
+        f"CREATE TEMP TABLE {T}_1 {OTHER_COLUMNS}", f"ALTER TABLE {T}_1 INHERIT fz.{T}"),
+        (moved(f"{T}_0", "id % 4 <> 0"), moved(f"{T}_1", "true")), read=PARTS, unique=False),
+    "row triggers": Target(
+        (f"CREATE TEMP TABLE {T} {COLUMNS}", LOG),
+        (trigger("BEFORE", "INSERT OR UPDATE OR DELETE", "ROW", "fz.changes_row"),
+         trigger("AFTER", "INSERT OR UPDATE OR DELETE", "ROW")), read=(T, f"{T}_log")),
+    "statement triggers": Target(
+        (f"CREATE TEMP TABLE {T} {COLUMNS}", LOG), STATEMENT_TRIGGERS, read=(T, f"{T}_log")),
+    # The server's MERGE records the row that it has inserted before in the transition table of
+    # its UPDATE, or crashes (18.6, without the extension).
+    "partitioned, triggers": Target(
+        (*PARTITIONS, LOG), (*STATEMENT_TRIGGERS, trigger("AFTER", "INSERT OR UPDATE OR DELETE", "ROW")),
+        read=(*PARTS, f"{T}_log"), unique=False, merges_since=NEVER),
+    "keys": Target((
+        f"CREATE TEMP TABLE {T} (id int PRIMARY KEY, part int, k int, v text)",
+        f"CREATE TEMP TABLE {T}_c (id int REFERENCES {T} ON DELETE CASCADE ON UPDATE CASCADE,"
+        f" other int REFERENCES {T} ON DELETE SET NULL ON UPDATE CASCADE)"),
+        (f"INSERT INTO {T}_c SELECT a.id, b.id FROM {T} a LEFT JOIN {T} b ON b.id = a.id + 1 WHERE a.id % 2 = 0",
+         f"CREATE INDEX ON {T}_c (id)"), read=(T, f"{T}_c")),
+    # A violation is an error.
+    "restricting keys": Target((
+        f"CREATE TEMP TABLE {T} (id int PRIMARY KEY, part int, k int, v text)",
+        f"CREATE TEMP TABLE {T}_c (id int REFERENCES {T} INITIALLY DEFERRED, other int REFERENCES {T})"),
+        (f"INSERT INTO {T}_c SELECT id, id FROM {T} WHERE id % 50 = 1",), read=(T, f"{T}_c")),
+    "referring": Target((
+        f"CREATE TEMP TABLE {T}_r (part int PRIMARY KEY)", f"INSERT INTO {T}_r SELECT generate_series(-3, 4)",
+        f"CREATE TEMP TABLE {T} (id int, part int REFERENCES {T}_r, k int, v text)")),
+    # The order of the rows decides which number each gets.
+    "numbered": Target(
+        (f"CREATE TEMP TABLE {T} (id int, part int, k int, v text, n int GENERATED BY DEFAULT AS IDENTITY,"
+         " s serial, g int GENERATED ALWAYS AS (k * 2) STORED, d text DEFAULT 'd')",),
+        compared="id, part, k, v, g, d"),
+    "checked": Target(
+        (f"CREATE TEMP TABLE {T} (id int, part int CHECK (part < 5), k int, v text NOT NULL)",)),
+    "view": Target(
+        (f"CREATE TEMP TABLE {T} {COLUMNS}",
+         f"CREATE TEMP VIEW {T}_v AS SELECT * FROM {T} WHERE part IS DISTINCT FROM 3"),
+        name=f"{T}_v", merges_since=17),
+    "view with check": Target(
+        (f"CREATE TEMP TABLE {T} {COLUMNS}", f"CREATE TEMP VIEW {T}_v AS SELECT * FROM {T} WHERE"
+         " part IS DISTINCT FROM 3 AND k IS DISTINCT FROM 77 WITH CASCADED CHECK OPTION"),
+        name=f"{T}_v", merges_since=17),
+    "policies": Target(
+        (f"CREATE TEMP TABLE {T} {COLUMNS}", f"ALTER TABLE {T} ENABLE ROW LEVEL SECURITY",
+         f"GRANT ALL ON {T} TO fuzz_reader",
+         f"CREATE POLICY p ON {T} USING (part <> 1 OR k > 50) WITH CHECK (k IS DISTINCT FROM 88)"),
+        role="fuzz_reader"),
+}
+
+
+def may_be_permanent(target):
+    return not any("CREATE UNLOGGED" in sql for sql in target.create)
+
+
+def made_permanent(rng, target):
+    """The same table as a permanent or an unlogged one."""
+    unlogged = rng.random() < 0.5 and not any("PARTITION BY" in sql for sql in target.create)
+
+    def changed(sql):
+        return (sql.replace("CREATE TEMP TABLE ", f"CREATE {'UNLOGGED ' * unlogged}TABLE fz.")
+                .replace("CREATE TEMP VIEW ", "CREATE VIEW fz."))
+    return replace(target, create=tuple(changed(sql) for sql in target.create), permanent=True)
+
+
+def filled(rng, target, table):
+    """The statements that create the target with rows of a table of the episode."""
+    result = list(target.create)
+    result.append(f"INSERT INTO {T} (id, part, k, v) SELECT q.id, q.part, q.k, 'v' || q.id % 30"
+                  f" FROM {table.name} q WHERE q.id % {rng.choice([2, 3, 10])} <> 1")
+    result += target.finish
+    if target.unique and rng.random() < 0.3:
+        result.append(f"CREATE UNIQUE INDEX ON {T} (id)")
+    if rng.random() < 0.3:
+        result.append(f"CREATE INDEX ON {T} ({rng.choice(['k', 'part, v', 'v'])})")
+    if rng.random() < 0.3:
+        result.append(f"ANALYZE {T}")
+    return result
+
+
+def digest(source, columns="*"):
+    return ("SELECT count(*), sum(hashtextextended(q::text, 0)::numeric) FROM"
+            f" (SELECT {columns} FROM {source}) q")
+
+
+def contents(target):
+    """The statements that read what is compared in the end."""
+    result = [digest(name, target.compared if name == T else "*") for name in target.read]
+    if target.compared != "*":
+        result.append(f"SELECT count(*) - count(DISTINCT n), count(*) - count(DISTINCT s) FROM {T}")
+    return result
+
+
+def dropped(target):
+    """The statements that drop the target and what belongs to it."""
+    created = "".join(target.create)
+    return [f"DROP TABLE {T} CASCADE"] + [
+        f"DROP TABLE {name}" for name in (f"{T}_c", f"{T}_r", f"{T}_log") if f"{name} (" in created]
