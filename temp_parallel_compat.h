@@ -17,12 +17,14 @@
 #include "access/parallel.h"
 #include "access/skey.h"
 #include "access/valid.h"
+#include "catalog/pg_am.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "optimizer/plancat.h"
 #include "optimizer/planner.h"
 #include "pgstat.h"
 #include "storage/buf_internals.h"
@@ -548,6 +550,39 @@ create_subqueryscan_path_compat(PlannerInfo *root, RelOptInfo *rel,
 #define PLANNER_SETUP_HOOK_PASS \
 	glob, parse, query_string, cursorOptions, tuple_fraction, es
 #endif
+
+/*
+ * The hook that the planner calls for each relation, also for the table of an index
+ * that is about to be built.
+ */
+#if PG_VERSION_NUM >= 190000
+typedef build_simple_rel_hook_type rel_info_hook_type;
+#define rel_info_hook		build_simple_rel_hook
+#define REL_INFO_HOOK_ARGS	PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte
+#define REL_INFO_HOOK_PASS	root, rel, rte
+#define REL_INFO_RELID		(rte->relid)
+#else
+typedef get_relation_info_hook_type rel_info_hook_type;
+#define rel_info_hook		get_relation_info_hook
+#define REL_INFO_HOOK_ARGS \
+	PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel
+#define REL_INFO_HOOK_PASS	root, relid, inhparent, rel
+#define REL_INFO_RELID		relid
+#endif
+
+/* The access methods of core's of which the server builds indexes with workers. */
+static inline bool
+is_built_by_workers(Oid access_method)
+{
+	return access_method == BTREE_AM_OID
+#if PG_VERSION_NUM >= 170000
+		|| access_method == BRIN_AM_OID
+#endif
+#if PG_VERSION_NUM >= 180000
+		|| access_method == GIN_AM_OID
+#endif
+		;
+}
 
 /*
  * From 19 on, the planner may aggregate rows before it joins them (eager
