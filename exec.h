@@ -73,8 +73,7 @@ extern void tp_check_sent_values(QueryDesc *queryDesc);
 
 /* index_build.c */
 extern void tp_define_index_setting(void);
-extern void tp_index_build_is_planned(PlannerInfo *root, Oid relid,
-									  RelOptInfo *rel);
+extern void tp_index_build_is_planned(PlannerInfo *root, Oid relid);
 extern void tp_check_index_worker(void);
 extern PGDLLEXPORT void tp_try_worker_main(Datum arg);
 

@@ -19,11 +19,11 @@
  * read into one of them would be read into the leader's memory.
  *
  * The invariants: a worker without a flush node in its plan has no local
- * buffers, unless it builds an index (index_build.c); the plan of one that has reads only the temporary tables and
- * indexes that its flush node lists; ParallelWorkerNumber is restored before
- * anything is sent to the leader; a buffer with an address in the leader's
- * memory holds the page that the leader has there, is pinned, and is never
- * written.
+ * buffers, unless it builds an index (index_build.c); the plan of one that has
+ * reads only the temporary tables and indexes that its flush node lists;
+ * ParallelWorkerNumber is restored before anything is sent to the leader; a buffer
+ * with an address in the leader's memory holds the page that the leader has there,
+ * is pinned, and is never written.
  *
  *-------------------------------------------------------------------------
  */

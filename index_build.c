@@ -6,10 +6,10 @@
  * The workers, the scan and the sort are core's.  index_build() of index.c asks
  * plan_create_index_workers() for a number of workers, which is 0 for a temporary
  * table, and then calls the access method's ambuild.  The planner's hook is called in
- * between, with the index open.  There the number is computed as for a permanent
- * table, and the index gets a copy of its access method's routine with our ambuild.
- * That one puts the access method's routine back, prepares the table, and calls the
- * access method's ambuild with this number.
+ * between, with the index open.  There the index gets a copy of its access method's
+ * routine with our ambuild.  That one puts the access method's routine back, computes
+ * the number as for a permanent table, prepares the table, and calls the access
+ * method's ambuild with this number.
  *
  * Workers read the table's file.  heap_getnext(), with which core reads the table,
  * refuses the read-only routine (readonly_heap.c).  So instead the leader changes
@@ -22,15 +22,14 @@
  *
  * A worker has to have local buffers before core's entry point reads the first page,
  * and that calls nothing of a module's.  So the leader makes a setting for the time
- * of the build, which names the table's files.  Core restores it in the worker, where
+ * of the build, which names the table's file.  Core restores it in the worker, where
  * its assign hook opens the pool: nothing is looked up there, as catalogs cannot be
  * read yet.
  *
  * The invariants: no process changes a page of the table or its TOAST table while
  * workers read them, which each worker and then the leader check at the end; a
- * worker opens its pool only for core's entry points of index builds, and has read
- * no temporary relation but the table and its TOAST table when its transaction ends;
- * no code but core's runs in it; the setting has a value only while core's ambuild
+ * worker opens its pool only for core's entry points of index builds, and runs no code
+ * but core's, which reads no temporary relation but the table and its TOAST table; the setting has a value only while core's ambuild
  * runs; a descriptor has our routine only until its ambuild is called, or, after an
  * error before that, until the end of the (sub)transaction, which has made the
  * index or its file, and whose abort discards the descriptor.
@@ -46,17 +45,19 @@
 #include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/index.h"
+#include "catalog/pg_proc.h"
 #include "nodes/execnodes.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "postmaster/bgworker.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 #include "exec.h"
 #include "readonly.h"
 
 /* ----------
- * The setting
+ * The setting, and what it does in a worker
  * ----------
  */
 
@@ -64,30 +65,8 @@
 
 static char *setting = NULL;
 
-/* is the leader about to make it? */
-static bool own_setting = false;
-
-/* in a worker: the files that it may read, or all 0 if it has no pool from here */
-typedef struct BuildFiles
-{
-	Oid			tablespace;
-	Oid			table;
-	Oid			toast;
-	Oid			toast_index;
-	int			pool;			/* local buffers of a worker */
-} BuildFiles;
-
-static BuildFiles files;
-
-static bool
-check_setting(char **newval, void **extra, GucSource source)
-{
-	if (*newval == NULL || (*newval)[0] == '\0' || own_setting ||
-		InitializingParallelWorker)
-		return true;
-	GUC_check_errdetail("\"%s\" is set only while an index is built.", SETTING_NAME);
-	return false;
-}
+/* in a worker: has it a pool from here? */
+static bool has_pool = false;
 
 /* Has core been told to call one of its entry points of index builds? */
 static bool
@@ -95,20 +74,11 @@ is_index_worker(void)
 {
 	/* as in parallel.c, where it is private, and the same in all versions */
 	const uint64 key_entrypoint = UINT64CONST(0xFFFFFFFFFFFF0009);
-	static const char *const functions[] = {
-		"_bt_parallel_build_main", "_brin_parallel_build_main", "_gin_parallel_build_main"
-	};
 	const char *library = shm_toc_lookup(tp_worker_toc(), key_entrypoint, false);
 	const char *function = library + strlen(library) + 1;
 
-	if (strcmp(library, "postgres") != 0)
-		return false;
-	for (int i = 0; i < lengthof(functions); i++)
-	{
-		if (strcmp(function, functions[i]) == 0)
-			return true;
-	}
-	return false;
+	return strcmp(library, "postgres") == 0 &&
+		strstr(function, "_parallel_build_main") != NULL;
 }
 
 /*
@@ -120,22 +90,25 @@ assign_setting(const char *newval, void *extra)
 {
 	RelFileLocator locator;
 	char		release[32] = "";
+	int			pool;
 
-	if (!IsParallelWorker() || !InitializingParallelWorker || NLocBuffer > 0 ||
+	if (!InitializingParallelWorker || NLocBuffer > 0 ||
 		newval == NULL || newval[0] == '\0' || !is_index_worker())
 		return;
 	(void) sscanf(newval, "%31s", release);
 	tp_worker_check_release(release);
-	if (sscanf(newval, "%*s %u/%u/%u/%u/%d", &files.tablespace, &files.table,
-			   &files.toast, &files.toast_index, &files.pool) != 5)
+	if (sscanf(newval, "%*s %u/%u/%d", &RelFileLocatorSpc(locator),
+			   &RelFileLocatorNumber(locator), &pool) != 3)
 		elog(ERROR, "invalid value of \"temp_parallel.index_build\"");
-	RelFileLocatorSpc(locator) = files.tablespace;
 	RelFileLocatorDb(locator) = MyDatabaseId;
-	RelFileLocatorNumber(locator) = files.table;
-	tp_worker_open_pool(smgropen(locator, TempFilesOwner()), files.pool, false);
+	tp_worker_open_pool(smgropen(locator, TempFilesOwner()), pool, false);
+	has_pool = true;
 }
 
-/* Define the setting.  Called once, when the module is loaded. */
+/*
+ * Define the setting.  Called once, when the module is loaded.  Users cannot set what
+ * is PGC_SIGHUP.
+ */
 void
 tp_define_index_setting(void)
 {
@@ -144,36 +117,21 @@ tp_define_index_setting(void)
 							   NULL,
 							   &setting,
 							   "",
-							   PGC_USERSET,
+							   PGC_SIGHUP,
 							   GUC_NO_SHOW_ALL | GUC_NO_RESET_ALL |
 							   GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE,
-							   check_setting, assign_setting, NULL);
+							   NULL, assign_setting, NULL);
 }
 
 /*
  * At the end of a worker's transaction: raise an internal error if it has changed a
- * page of the table, or read another relation.
+ * page of the table.
  */
 void
 tp_check_index_worker(void)
 {
-	if (files.pool == 0)
+	if (!has_pool)
 		return;
-	for (int i = 0; i < NLocBuffer; i++)
-	{
-		BufferDesc *buf = GetLocalBufferDescriptor(i);
-		BufferState state = LocalBufferStateRead(buf);
-		RelFileLocator locator = BufTagGetRelFileLocator(&buf->tag);
-		Oid			file = RelFileLocatorNumber(locator);
-
-		if ((state & BM_TAG_VALID) == 0)
-			continue;
-		if (file != files.table && file != files.toast && file != files.toast_index)
-			elog(ERROR, "parallel worker that builds an index has read another temporary relation");
-		if (state & BM_DIRTY)
-			elog(ERROR, "parallel worker that builds an index has changed block %u of its table",
-				 buf->tag.blockNum);
-	}
 	if (pgBufferUsage.local_blks_dirtied > 0)
 		elog(ERROR, "parallel worker that builds an index has changed its table");
 	ereport(DEBUG2,
@@ -186,31 +144,16 @@ tp_check_index_worker(void)
  * ----------
  */
 
-typedef struct IndexBuild
-{
-	IndexAmRoutine routine;		/* must be the first: the index's rd_indam */
-	const IndexAmRoutine *own;	/* its access method's */
-	int			workers;		/* as for a permanent table, not 0 */
-	bool		unconditional;	/* has the table a storage parameter for that? */
-	double		rows;			/* of the table, estimated */
-	double		toast_pages;	/* that may be read */
-	bool		detoasts;		/* may TOASTed values be read? */
-} IndexBuild;
-
-static bool
-is_user_object(Oid oid)
-{
-	return oid >= FirstNormalObjectId;
-}
-
 /*
  * Why the build of index must not have workers, or NULL if it may.  What compares,
- * hashes or summarizes keys is found by the operator class and the keys' types.
+ * hashes or summarizes keys is found by the operator class and the keys' types.  That
+ * of enums is core's.
  */
 static const char *
 refusal_to_build(Relation heap, Relation index, IndexInfo *info)
 {
-	int			nsupport = index->rd_indam->amsupport;
+	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	List	   *objects = NIL;
 
 	/* not even one that the statement which calls this one has */
 	if (IsInParallelMode() || tp_listed_buffers() > 0 ||
@@ -219,20 +162,18 @@ refusal_to_build(Relation heap, Relation index, IndexInfo *info)
 	if (tp_contains((Node *) info->ii_Expressions, tp_expression_is_user_code) ||
 		tp_contains((Node *) info->ii_Predicate, tp_expression_is_user_code))
 		return "user code in an expression or the predicate";
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	for (int i = 0; i < nkeys; i++)
 	{
-		if (is_user_object(TupleDescAttr(RelationGetDescr(index), i)->atttypid) ||
-			is_user_object(index->rd_opcintype[i]))
-			return "type of a user's";
-		if (is_user_object(index->rd_opfamily[i]))
-			return "operator family of a user's";
-		for (int j = 0; j < nsupport; j++)
-		{
-			if (is_user_object(index->rd_support[i * nsupport + j]))
-				return "support function of a user's";
-		}
+		Oid			type = TupleDescAttr(RelationGetDescr(index), i)->atttypid;
+
+		if (!type_is_enum(type))
+			objects = lappend_oid(objects, type);
+		objects = lappend_oid(objects, index->rd_opcintype[i]);
+		objects = lappend_oid(objects, index->rd_opfamily[i]);
 	}
-	return NULL;
+	for (int i = 0; i < nkeys * index->rd_indam->amsupport; i++)
+		objects = lappend_oid(objects, index->rd_support[i]);
+	return tp_has_user_object(objects) ? "type or operator class of a user's" : NULL;
 }
 
 /* May the build read values from the table's TOAST table? */
@@ -262,23 +203,21 @@ may_detoast(Relation index, IndexInfo *info)
 #define EXTRACT_KEYS		40.0
 /* of the look at a row for hints */
 #define LOOK_AT_ROW			2.0
-/* what part of the rows is taken to be in a partial index */
-#define PARTIAL				0.25
-/* of the look at a page of the TOAST table, in seq_page_cost; of detoasting it */
+/* of the look at a page of the TOAST table, in seq_page_cost */
 #define LOOK_AT_PAGE		0.5
-#define DETOAST_PAGE		2.0
 
 /*
  * The cost of a row of the table if the leader builds alone, without writing the
- * index, which it does alone in any case.
+ * index, which it does alone in any case.  Nobody knows how many rows a partial index
+ * has, so none of its keys counts.
  */
 static Cost
-cost_of_row(const IndexBuild *build, Relation index, IndexInfo *info)
+cost_of_row(Relation index, IndexInfo *info, double rows)
 {
 	Oid			am = index->rd_rel->relam;
 	QualCost	expressions;
 	QualCost	predicate;
-	Cost		keys = 0;
+	double		keys = 0;
 
 	cost_qual_eval(&expressions, info->ii_Expressions, NULL);
 	cost_qual_eval(&predicate, info->ii_Predicate, NULL);
@@ -289,42 +228,43 @@ cost_of_row(const IndexBuild *build, Relation index, IndexInfo *info)
 		else if (am != BTREE_AM_OID)
 			keys += EXTRACT_KEYS;
 		else if (TupleDescAttr(RelationGetDescr(index), i)->attbyval)
-			keys += COMPARE_BY_VALUE * log2(build->rows);
+			keys += COMPARE_BY_VALUE * log2(rows);
 		else
-			keys += COMPARE_BY_REFERENCE * log2(build->rows);
+			keys += COMPARE_BY_REFERENCE * log2(rows);
 	}
-	keys = keys * cpu_operator_cost + expressions.per_tuple;
 	if (info->ii_Predicate != NIL)
-		keys *= PARTIAL;
-	return cpu_tuple_cost + predicate.per_tuple + keys;
+		return cpu_tuple_cost + predicate.per_tuple;
+	return cpu_tuple_cost + expressions.per_tuple + keys * cpu_operator_cost;
 }
 
 /*
- * Do workers save more than it costs to prepare the table?  If not, sets *saving to
- * what the table's account is to be credited with, and *price to its limit (see
- * flush_cost.c).
+ * Do workers save more than it costs to prepare heap?  If only the price of its dirty
+ * pages is too high, its account is credited with what they would have saved (see
+ * flush_cost.c).  toast_pages: how many pages of its TOAST table may be read.
  */
 static bool
-pays(const IndexBuild *build, Relation heap, Relation index, IndexInfo *info,
-	 Cost *saving, Cost *price)
+pays(Relation heap, Relation index, IndexInfo *info, double rows, double toast_pages)
 {
+	RelFileLocator locator = RelationFileLocator(heap);
 	FlushCost	flush = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(false),
 												list_make1_oid(RelationGetRelid(heap)),
 												NIL);
-	double		processes = Min(build->workers + 1, tp_usable_processors());
-	Cost		work = build->rows * cost_of_row(build, index, info);
+	Cost		price = flush.cost - flush.search;
+	double		processes = Min(info->ii_ParallelWorkers + 1, tp_usable_processors());
+	Cost		saving = rows * cost_of_row(index, info, rows) * (1 - 1 / processes) -
+		parallel_setup_cost - flush.search - LOOK_AT_ROW * cpu_operator_cost * rows;
 
-	if (info->ii_Expressions != NIL || info->ii_Predicate != NIL ||
-		index->rd_rel->relam != BTREE_AM_OID)
-		work += DETOAST_PAGE * seq_page_cost * build->toast_pages;
-	*saving = work * (1 - 1 / processes) - parallel_setup_cost - flush.search;
+	/* if it is for an expression, reading it by workers saves as much */
+	if (info->ii_Expressions == NIL)
+		saving -= LOOK_AT_PAGE * seq_page_cost * toast_pages;
 	/* each process writes its rows to a file, of which the leader makes one */
 	if (index->rd_rel->relam != BRIN_AM_OID)
-		*saving -= build->rows * cpu_tuple_cost;
-	*saving -= LOOK_AT_ROW * cpu_operator_cost * build->rows +
-		LOOK_AT_PAGE * seq_page_cost * build->toast_pages;
-	*price = flush.cost - flush.search;
-	return *saving > *price - flush.account;
+		saving -= rows * cpu_tuple_cost;
+	if (saving > price - flush.account)
+		return true;
+	if (saving > 0)
+		tp_account_add(&locator, saving, price);
+	return false;
 }
 
 /* The process that a_worker_is_free() starts.  It is mostly stopped before it starts. */
@@ -336,7 +276,7 @@ tp_try_worker_main(Datum arg)
 
 /*
  * Could a parallel worker be had now?  To prepare the table takes long, and none of
- * that is of use if not.  Can be canceled.
+ * that is of use if not.  Allocates in the current memory context.  Can be canceled.
  */
 static bool
 a_worker_is_free(void)
@@ -357,7 +297,6 @@ a_worker_is_free(void)
 		return false;
 	TerminateBackgroundWorker(handle);
 	(void) WaitForBackgroundWorkerShutdown(handle);
-	pfree(handle);
 	return true;
 }
 
@@ -381,7 +320,7 @@ change_pages_as_readers(Relation rel)
 	{
 		Buffer		buffer = ReadBuffer(rel, block);
 		Page		page = BufferGetPage(buffer);
-		OffsetNumber maxoff = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
+		OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
 
 		CHECK_FOR_INTERRUPTS();
 		if (rel->rd_rel->relkind == RELKIND_TOASTVALUE)
@@ -402,9 +341,6 @@ change_pages_as_readers(Relation rel)
 			if (!ItemIdIsNormal(lp))
 				continue;
 			tuple.t_data = (HeapTupleHeader) PageGetItem(page, lp);
-			if ((tuple.t_data->t_infomask & (HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID)) ==
-				(HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID))
-				continue;		/* nothing is left to be set */
 			tuple.t_len = ItemIdGetLength(lp);
 			ItemPointerSet(&tuple.t_self, block, off);
 			(void) HeapTupleSatisfiesVacuumHorizon(&tuple, buffer, &dead_after);
@@ -413,212 +349,172 @@ change_pages_as_readers(Relation rel)
 	}
 }
 
-/* Prepare heap for workers, and describe its files in *described. */
-static void
-prepare_table(Relation heap, bool detoasts, BuildFiles *described)
+/*
+ * If heap may be and is worth to be prepared for info->ii_ParallelWorkers, do so.
+ * Otherwise, returns the reason.  rows: of heap, estimated.
+ */
+static const char *
+prepare_table(Relation heap, Relation index, IndexInfo *info, double rows)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "index build",
-												  ALLOCSET_SMALL_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
+	const char *refusal = refusal_to_build(heap, index, info);
+	Relation	toast = NULL;
 	instr_time	start;
 	instr_time	elapsed;
 
-	INSTR_TIME_SET_CURRENT(start);
-	memset(described, 0, sizeof(BuildFiles));
-	described->tablespace = RelFileLocatorSpc(RelationFileLocator(heap));
-	described->table = RelFileLocatorNumber(RelationFileLocator(heap));
-	change_pages_as_readers(heap);
-	if (detoasts && OidIsValid(heap->rd_rel->reltoastrelid))
+	if (refusal != NULL)
+		return refusal;
+	if (OidIsValid(heap->rd_rel->reltoastrelid) && may_detoast(index, info))
+		toast = tp_relation_open(heap->rd_rel->reltoastrelid);
+	if (RelationGetParallelWorkers(heap, -1) == -1 &&
+		!pays(heap, index, info, rows, toast == NULL ? 0 : RelationGetNumberOfBlocks(toast)))
+		refusal = "to write the table's pages costs more than workers save";
+	else if (!a_worker_is_free())
+		refusal = "no worker is free";
+	else
 	{
-		Relation	toast = tp_relation_open(heap->rd_rel->reltoastrelid);
-		Relation	index = tp_relation_open(linitial_oid(RelationGetIndexList(toast)));
-
-		described->toast = RelFileLocatorNumber(RelationFileLocator(toast));
-		described->toast_index = RelFileLocatorNumber(RelationFileLocator(index));
-		change_pages_as_readers(toast);
-		RelationClose(index);
+		INSTR_TIME_SET_CURRENT(start);
+		change_pages_as_readers(heap);
+		if (toast != NULL)
+			change_pages_as_readers(toast);
+		tp_session_stats.pages_flushed +=
+			tp_flush_tables(list_make1_oid(RelationGetRelid(heap)), NIL, NULL, 0, 0);
+		INSTR_TIME_SET_CURRENT(elapsed);
+		INSTR_TIME_SUBTRACT(elapsed, start);
+		tp_session_stats.flushes++;
+		tp_session_stats.flush_time += INSTR_TIME_GET_MILLISEC(elapsed);
+	}
+	if (toast != NULL)
 		RelationClose(toast);
-	}
-	tp_session_stats.pages_flushed +=
-		tp_flush_tables(list_make1_oid(RelationGetRelid(heap)), NIL, NULL, 0, 0);
-	described->pool = Min(LEAST_WORKER_POOL,
-						  NLocBuffer > 0 ? NLocBuffer : num_temp_buffers);
-	INSTR_TIME_SET_CURRENT(elapsed);
-	INSTR_TIME_SUBTRACT(elapsed, start);
-	tp_session_stats.flushes++;
-	tp_session_stats.flush_time += INSTR_TIME_GET_MILLISEC(elapsed);
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
-}
-
-/* Make the setting, until the end of the innermost nest level of settings. */
-static void
-make_setting(const BuildFiles *described)
-{
-	char	   *value = psprintf("%s %u/%u/%u/%u/%d", TP_VERSION,
-								 described->tablespace, described->table,
-								 described->toast, described->toast_index,
-								 described->pool);
-
-	own_setting = true;
-	PG_TRY();
-	{
-		(void) set_config_option(SETTING_NAME, value, PGC_USERSET, PGC_S_SESSION,
-								 GUC_ACTION_SAVE, true, 0, false);
-	}
-	PG_FINALLY();
-	{
-		own_setting = false;
-	}
-	PG_END_TRY();
-	pfree(value);
-}
-
-/* Build index, an index of heap, with workers.  Raises what ambuild raises. */
-static IndexBuildResult *
-build_with_workers(const IndexBuild *build, Relation heap, Relation index,
-				   IndexInfo *info)
-{
-	int			nestlevel;
-	BuildFiles	described;
-	IndexBuildResult *result;
-
-	prepare_table(heap, build->detoasts, &described);
-	ereport(DEBUG1,
-			(errmsg_internal("building index \"%s\" of a temporary table with request for %d parallel workers",
-							 RelationGetRelationName(index), build->workers)));
-	info->ii_ParallelWorkers = build->workers;
-	nestlevel = NewGUCNestLevel();
-	make_setting(&described);
-	result = build->own->ambuild(heap, index, info);
-	AtEOXact_GUC(true, nestlevel);
-	if (tp_flush_cost_of_tables(tp_localbuf_stats_collect(),
-								list_make1_oid(RelationGetRelid(heap)), NIL).dirtied > 0)
-		elog(ERROR, "a page of temporary table \"%s\" was changed while workers read it",
-			 RelationGetRelationName(heap));
-	return result;
-}
-
-/* The ambuild that the index gets in tp_index_build_is_planned(). */
-static IndexBuildResult *
-build_index(Relation heap, Relation index, IndexInfo *info)
-{
-	IndexBuild *planned = (IndexBuild *) index->rd_indam;
-	IndexBuild	build = *planned;
-	const char *refusal;
-	IndexBuildResult *result;
-	Cost		saving = 0;
-	Cost		price = 0;
-	bool		credit = false;
-
-	index->rd_indam = (IndexAmRoutine *) build.own;
-	pfree(planned);
-
-	refusal = refusal_to_build(heap, index, info);
-	if (refusal == NULL)
-	{
-		build.detoasts = may_detoast(index, info);
-		if (build.detoasts && OidIsValid(heap->rd_rel->reltoastrelid))
-		{
-			Relation	toast = tp_relation_open(heap->rd_rel->reltoastrelid);
-
-			build.toast_pages = RelationGetNumberOfBlocks(toast);
-			RelationClose(toast);
-		}
-		if (!build.unconditional &&
-			!pays(&build, heap, index, info, &saving, &price))
-		{
-			refusal = "to write the table's pages costs more than workers save";
-			credit = saving > 0;
-		}
-		else if (!a_worker_is_free())
-			refusal = "no worker is free";
-	}
-	if (refusal == NULL)
-		return build_with_workers(&build, heap, index, info);
-
-	ereport(DEBUG1,
-			(errmsg_internal("building index \"%s\" of a temporary table without workers: %s",
-							 RelationGetRelationName(index), refusal)));
-	result = build.own->ambuild(heap, index, info);
-	if (credit)
-	{
-		RelFileLocator locator = RelationFileLocator(heap);
-
-		tp_account_add(&locator, saving, price);
-	}
-	return result;
+	return refusal;
 }
 
 /*
- * The number of workers for index, which is about to be built, if heap were
- * permanent: as plan_create_index_workers() of planner.c.
+ * The number of workers for index if heap were permanent, and the estimated number of
+ * rows: as plan_create_index_workers() of planner.c.
  */
 static int
-workers_by_core(PlannerInfo *root, RelOptInfo *rel, Relation heap, Relation index,
-				double *rows)
+workers_by_core(Relation heap, Relation index, double *rows)
 {
+	PlannerGlobal glob = {.maxParallelHazard = PROPARALLEL_UNSAFE};
+	PlannerInfo root = {.glob = &glob};
+	RelOptInfo	rel = {
+		.reloptkind = RELOPT_BASEREL,
+		.rel_parallel_workers = RelationGetParallelWorkers(heap, -1)
+	};
 	BlockNumber pages;
 	double		allvisfrac;
 	int			workers;
 
 	estimate_rel_size(heap, NULL, &pages, rows, &allvisfrac);
-	if (!is_parallel_safe(root, (Node *) RelationGetIndexExpressions(index)) ||
-		!is_parallel_safe(root, (Node *) RelationGetIndexPredicate(index)))
+	*rows = Max(*rows, 2);
+	if (!is_parallel_safe(&root, (Node *) RelationGetIndexExpressions(index)) ||
+		!is_parallel_safe(&root, (Node *) RelationGetIndexPredicate(index)))
 		return 0;
-	if (rel->rel_parallel_workers != -1)
-		return Min(rel->rel_parallel_workers, max_parallel_maintenance_workers);
-	workers = compute_parallel_worker(rel, pages, -1, max_parallel_maintenance_workers);
+	if (rel.rel_parallel_workers != -1)
+		return Min(rel.rel_parallel_workers, max_parallel_maintenance_workers);
+	workers = compute_parallel_worker(&rel, pages, -1, max_parallel_maintenance_workers);
 	while (workers > 0 && maintenance_work_mem / (workers + 1) < 32 * 1024)
 		workers--;
 	return workers;
+}
+
+typedef struct PlannedIndex
+{
+	IndexAmRoutine routine;		/* must be the first: the index's rd_indam */
+	const IndexAmRoutine *own;	/* its access method's */
+} PlannedIndex;
+
+/*
+ * The ambuild that the index gets in tp_index_build_is_planned().  Raises what the
+ * access method's raises.
+ */
+static IndexBuildResult *
+build_index(Relation heap, Relation index, IndexInfo *info)
+{
+	PlannedIndex *planned = (PlannedIndex *) index->rd_indam;
+	const IndexAmRoutine *own = planned->own;
+	MemoryContext context;
+	MemoryContext old;
+	const char *refusal;
+	double		rows;
+	int			nestlevel;
+	IndexBuildResult *result;
+
+	index->rd_indam = (IndexAmRoutine *) own;
+	pfree(planned);
+
+	info->ii_ParallelWorkers = workers_by_core(heap, index, &rows);
+	if (info->ii_ParallelWorkers == 0)
+		return own->ambuild(heap, index, info);
+
+	context = AllocSetContextCreate(CurrentMemoryContext, "index build",
+									ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(context);
+	refusal = prepare_table(heap, index, info, rows);
+	if (refusal != NULL)
+	{
+		ereport(DEBUG1,
+				(errmsg_internal("building index \"%s\" of a temporary table without workers: %s",
+								 RelationGetRelationName(index), refusal)));
+		info->ii_ParallelWorkers = 0;
+		MemoryContextSwitchTo(old);
+		MemoryContextDelete(context);
+		return own->ambuild(heap, index, info);
+	}
+
+	ereport(DEBUG1,
+			(errmsg_internal("building index \"%s\" of a temporary table with request for %d parallel workers",
+							 RelationGetRelationName(index), info->ii_ParallelWorkers)));
+	nestlevel = NewGUCNestLevel();
+	(void) set_config_option(SETTING_NAME,
+							 psprintf("%s %u/%u/%d", TP_VERSION,
+									  RelFileLocatorSpc(RelationFileLocator(heap)),
+									  RelFileLocatorNumber(RelationFileLocator(heap)),
+									  Min(LEAST_WORKER_POOL, Max(NLocBuffer, num_temp_buffers))),
+							 PGC_SIGHUP, PGC_S_SESSION, GUC_ACTION_SAVE, true, ERROR, false);
+	MemoryContextSwitchTo(old);
+	result = own->ambuild(heap, index, info);
+	AtEOXact_GUC(true, nestlevel);
+	MemoryContextSwitchTo(context);
+	if (tp_flush_cost_of_tables(tp_localbuf_stats_collect(),
+								list_make1_oid(RelationGetRelid(heap)), NIL).dirtied > 0)
+		elog(ERROR, "a page of temporary table \"%s\" was changed while workers read it",
+			 RelationGetRelationName(heap));
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return result;
 }
 
 /*
  * In the planner's hook for relations: does plan_create_index_workers() ask for the
  * table of an index that is about to be built, relid?  It makes a query without a
  * join tree, as else only CLUSTER does.  The index is open, and its file is empty; if
- * relid is a temporary table of this session, and workers would be used for a
- * permanent one, have our ambuild called.
+ * relid is a temporary table of this session, have our ambuild called.
  */
 void
-tp_index_build_is_planned(PlannerInfo *root, Oid relid, RelOptInfo *rel)
+tp_index_build_is_planned(PlannerInfo *root, Oid relid)
 {
-	List	   *indexes;
 	ListCell   *lc;
 
-	if (root->parse->jointree != NULL || root->parse->commandType != CMD_SELECT ||
-		!tp_enabled || IsParallelWorker() || max_parallel_maintenance_workers == 0 ||
+	if (root->parse->jointree != NULL || !tp_enabled ||
 		!tp_session_has_temp_tables() || !tp_is_session_temp_table(relid))
 		return;
-	indexes = tp_table_indexes(relid);
-	foreach(lc, indexes)
+	foreach(lc, tp_table_indexes(relid))
 	{
 		Relation	index = tp_relation_open(lfirst_oid(lc));
-		Relation	heap;
-		IndexBuild	build = {.own = index->rd_indam};
-		IndexBuild *planned;
 
-		if (index->rd_refcnt == 1 || !is_built_by_workers(index->rd_rel->relam) ||
-			build.own->ambuild == build_index || RelationGetNumberOfBlocks(index) > 0)
+		if (index->rd_refcnt > 1 && is_built_by_workers(index) &&
+			index->rd_indam->ambuild != build_index &&
+			RelationGetNumberOfBlocks(index) == 0)
 		{
-			RelationClose(index);
-			continue;
-		}
-		heap = tp_relation_open(relid);
-		build.routine = *build.own;
-		build.routine.ambuild = build_index;
-		build.workers = workers_by_core(root, rel, heap, index, &build.rows);
-		build.rows = Max(build.rows, 2);
-		build.unconditional = rel->rel_parallel_workers != -1;
-		if (build.workers > 0)
-		{
-			planned = MemoryContextAlloc(index->rd_indexcxt, sizeof(IndexBuild));
-			*planned = build;
+			PlannedIndex *planned = MemoryContextAlloc(index->rd_indexcxt,
+													   sizeof(PlannedIndex));
+
+			planned->own = index->rd_indam;
+			planned->routine = *planned->own;
+			planned->routine.ambuild = build_index;
 			index->rd_indam = &planned->routine;
 		}
-		RelationClose(heap);
 		RelationClose(index);
 	}
-	list_free(indexes);
 }

@@ -89,7 +89,7 @@ temp_parallel_rel_info(REL_INFO_HOOK_ARGS)
 {
 	if (prev_rel_info)
 		prev_rel_info(REL_INFO_HOOK_PASS);
-	tp_index_build_is_planned(root, REL_INFO_RELID, rel);
+	tp_index_build_is_planned(root, REL_INFO_RELID);
 #ifndef PLANNER_HAS_SETUP_HOOK
 	if (tp_planning_modification())
 	{

@@ -570,18 +570,16 @@ typedef get_relation_info_hook_type rel_info_hook_type;
 #define REL_INFO_RELID		relid
 #endif
 
-/* The access methods of core's of which the server builds indexes with workers. */
+/* Does the server build index with workers, by an access method of its own? */
 static inline bool
-is_built_by_workers(Oid access_method)
+is_built_by_workers(Relation index)
 {
-	return access_method == BTREE_AM_OID
 #if PG_VERSION_NUM >= 170000
-		|| access_method == BRIN_AM_OID
+	return index->rd_rel->relam < FirstNormalObjectId &&
+		index->rd_indam->amcanbuildparallel;
+#else
+	return index->rd_rel->relam == BTREE_AM_OID;
 #endif
-#if PG_VERSION_NUM >= 180000
-		|| access_method == GIN_AM_OID
-#endif
-		;
 }
 
 /*

@@ -154,13 +154,30 @@ SELECT set_config('temp_parallel.index_build', '1663/1/0/0/100', true);
 ALTER DATABASE :"DBNAME" SET temp_parallel.index_build = '1663/1/0/0/100';
 SELECT count(*) FROM pg_settings WHERE name = 'temp_parallel.index_build';
 
+-- Types of the server's own, and enums, whose values it compares; also of this transaction.
+CREATE TYPE color AS ENUM ('red', 'green');
+ALTER TABLE t ADD c color, ADD a int[], ADD r int4range;
+UPDATE t SET c = (enum_range(NULL::color))[1 + id % 2], a = ARRAY[id, k], r = int4range(id - k::int, id);
+SELECT reset_report();
+CREATE INDEX t_enum ON t (c, length(repeat(v, 300)));
+CREATE INDEX t_array ON t (a, r);
+SELECT * FROM report();
+BEGIN;
+CREATE TYPE fresh AS ENUM ('b', 'c');
+ALTER TABLE t ADD f fresh;
+UPDATE t SET f = (enum_range(NULL::fresh))[1 + id % 2];
+CREATE INDEX t_fresh ON t (f, length(repeat(v, 300)));
+SELECT * FROM report();
+ROLLBACK;
+ALTER TABLE t DROP c, DROP a, DROP r;
+
 -- No workers for user code; the reason is in a message.
 CREATE FUNCTION own(int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS 'BEGIN RETURN $1; END';
 CREATE FUNCTION own_cmp(int, int) RETURNS int LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'btint4cmp';
 CREATE OPERATOR CLASS own_ops FOR TYPE int USING btree AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 own_cmp(int, int);
-CREATE TYPE color AS ENUM ('red', 'green');
-ALTER TABLE t ADD c color DEFAULT 'red';
+CREATE TYPE pair AS (a int, b int);
+ALTER TABLE t ADD c pair DEFAULT '(1,2)';
 SELECT reset_report();
 SELECT * FROM why_not('CREATE INDEX t_own ON t (own(id))');
 SELECT * FROM why_not('CREATE INDEX t_own_where ON t (id) WHERE own(id) > 0');

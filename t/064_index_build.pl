@@ -194,6 +194,7 @@ foreach my $which ('leader_pid = ', 'pid = ')
 
 	make($s);
 	$s->begin($build =~ s/100\)/6000)/r . ';');
+	my $log_start = -s $node->logfile;
 	my $pid = '';
 	$pid = $other->safe("SELECT pid FROM pg_stat_activity WHERE leader_pid = $s->{pid} LIMIT 1;") until $pid ne '';
 	kill 'KILL', $which =~ /leader/ ? $pid : $s->{pid};
@@ -201,7 +202,7 @@ foreach my $which ('leader_pid = ', 'pid = ')
 	like($err, qr/crash of another server process|server closed the connection/, "killed, $which: the session ends");
 	$s->quit;
 	$other->quit;
-	$node->poll_query_until('postgres', 'SELECT true');
+	$node->wait_for_log(qr/database system is ready to accept connections/, $log_start);
 	$other = fault_session($node);
 	nothing_left($node, "killed, $which", $other);
 }
