@@ -176,15 +176,20 @@ refusal_to_build(Relation heap, Relation index, IndexInfo *info)
 	return tp_has_user_object(objects) ? "type or operator class of a user's" : NULL;
 }
 
-/* May the build read values from the table's TOAST table? */
+/*
+ * May the build read values from heap's TOAST table?  The keys of GIN may be of fixed
+ * length where the values that they are found in are not.
+ */
 static bool
-may_detoast(Relation index, IndexInfo *info)
+may_detoast(Relation heap, IndexInfo *info)
 {
 	if (info->ii_Expressions != NIL || info->ii_Predicate != NIL)
 		return true;
-	for (int i = 0; i < IndexRelationGetNumberOfAttributes(index); i++)
+	for (int i = 0; i < info->ii_NumIndexAttrs; i++)
 	{
-		if (TupleDescAttr(RelationGetDescr(index), i)->attlen == -1)
+		int			column = info->ii_IndexAttrNumbers[i];
+
+		if (column > 0 && TupleDescAttr(RelationGetDescr(heap), column - 1)->attlen == -1)
 			return true;
 	}
 	return false;
@@ -363,7 +368,7 @@ prepare_table(Relation heap, Relation index, IndexInfo *info, double rows)
 
 	if (refusal != NULL)
 		return refusal;
-	if (OidIsValid(heap->rd_rel->reltoastrelid) && may_detoast(index, info))
+	if (OidIsValid(heap->rd_rel->reltoastrelid) && may_detoast(heap, info))
 		toast = tp_relation_open(heap->rd_rel->reltoastrelid);
 	if (RelationGetParallelWorkers(heap, -1) == -1 &&
 		!pays(heap, index, info, rows, toast == NULL ? 0 : RelationGetNumberOfBlocks(toast)))

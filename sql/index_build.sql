@@ -220,4 +220,23 @@ SET temp_parallel.write_temp_page_cost = 1000;
 SELECT * FROM why_not('REINDEX INDEX sized_s');
 SELECT account > 0 AS credited FROM temp_parallel_tables WHERE relation = 'sized'::regclass;
 SELECT * FROM report('sized');
+-- The keys of GIN are of fixed length, the values are not.
+ALTER TABLE toasted ADD a int[];
+ALTER TABLE toasted ALTER a SET STORAGE EXTERNAL;
+UPDATE toasted SET a = ARRAY(SELECT generate_series(id, id + 700)) WHERE id < 600;
+UPDATE toasted SET a = a || 7 WHERE id % 2 = 0;
+SELECT reset_report();
+CREATE INDEX toasted_gin ON toasted USING gin (a);
+SELECT report = :'gin_has_workers'::bool::int || ' of 1, right' AS gin FROM report('toasted', 1);
+-- Emptied at the end of each transaction, which builds its index.
+CREATE TEMP TABLE emptied (id int) ON COMMIT DELETE ROWS;
+ALTER TABLE emptied SET (parallel_workers = 2);
+CREATE INDEX emptied_id ON emptied (id);
+BEGIN;
+INSERT INTO emptied SELECT generate_series(1, 5000);
+REINDEX TABLE emptied;
+SELECT * FROM report('emptied');
+COMMIT;
+INSERT INTO emptied VALUES (1);
+SELECT count(*) FROM emptied;
 DROP EXTENSION temp_parallel CASCADE;
