@@ -29,10 +29,11 @@
  * The invariants: no process changes a page of the table or its TOAST table while
  * workers read them, which each worker and then the leader check at the end; a
  * worker opens its pool only for core's entry points of index builds, and runs no code
- * but core's, which reads no temporary relation but the table and its TOAST table; the setting has a value only while core's ambuild
- * runs; a descriptor has our routine only until its ambuild is called, or, after an
- * error before that, until the end of the (sub)transaction, which has made the
- * index or its file, and whose abort discards the descriptor.
+ * but core's, which reads no temporary relation but the table and its TOAST table; the
+ * setting has a value only while core's ambuild runs; a descriptor has our routine only
+ * until its ambuild is called, or, after an error before that, until the end of the
+ * (sub)transaction, which has made the index or its file, and whose abort discards the
+ * descriptor.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,7 +41,6 @@
 
 #include <math.h>
 
-#include "access/amapi.h"
 #include "access/genam.h"
 #include "access/transam.h"
 #include "access/xact.h"
@@ -177,25 +177,6 @@ refusal_to_build(Relation heap, Relation index, IndexInfo *info)
 }
 
 /*
- * May the build read values from heap's TOAST table?  The keys of GIN may be of fixed
- * length where the values that they are found in are not.
- */
-static bool
-may_detoast(Relation heap, IndexInfo *info)
-{
-	if (info->ii_Expressions != NIL || info->ii_Predicate != NIL)
-		return true;
-	for (int i = 0; i < info->ii_NumIndexAttrs; i++)
-	{
-		int			column = info->ii_IndexAttrNumbers[i];
-
-		if (column > 0 && TupleDescAttr(RelationGetDescr(heap), column - 1)->attlen == -1)
-			return true;
-	}
-	return false;
-}
-
-/*
  * Costs, in planner cost units, from times of builds of 2 million rows.  The planner's
  * estimate for a sort is of little use here: it knows nothing of abbreviated keys and
  * of collations.
@@ -245,7 +226,7 @@ cost_of_row(Relation index, IndexInfo *info, double rows)
 /*
  * Do workers save more than it costs to prepare heap?  If only the price of its dirty
  * pages is too high, its account is credited with what they would have saved (see
- * flush_cost.c).  toast_pages: how many pages of its TOAST table may be read.
+ * flush_cost.c).  toast_pages: those of its TOAST table.
  */
 static bool
 pays(Relation heap, Relation index, IndexInfo *info, double rows, double toast_pages)
@@ -368,7 +349,7 @@ prepare_table(Relation heap, Relation index, IndexInfo *info, double rows)
 
 	if (refusal != NULL)
 		return refusal;
-	if (OidIsValid(heap->rd_rel->reltoastrelid) && may_detoast(heap, info))
+	if (OidIsValid(heap->rd_rel->reltoastrelid))
 		toast = tp_relation_open(heap->rd_rel->reltoastrelid);
 	if (RelationGetParallelWorkers(heap, -1) == -1 &&
 		!pays(heap, index, info, rows, toast == NULL ? 0 : RelationGetNumberOfBlocks(toast)))
@@ -395,7 +376,7 @@ prepare_table(Relation heap, Relation index, IndexInfo *info, double rows)
 
 /*
  * The number of workers for index if heap were permanent, and the estimated number of
- * rows: as plan_create_index_workers() of planner.c.
+ * rows: as plan_create_index_workers() of planner.c, but none if heap is empty.
  */
 static int
 workers_by_core(Relation heap, Relation index, double *rows)
@@ -412,7 +393,8 @@ workers_by_core(Relation heap, Relation index, double *rows)
 
 	estimate_rel_size(heap, NULL, &pages, rows, &allvisfrac);
 	*rows = Max(*rows, 2);
-	if (!is_parallel_safe(&root, (Node *) RelationGetIndexExpressions(index)) ||
+	if (RelationGetNumberOfBlocks(heap) == 0 ||
+		!is_parallel_safe(&root, (Node *) RelationGetIndexExpressions(index)) ||
 		!is_parallel_safe(&root, (Node *) RelationGetIndexPredicate(index)))
 		return 0;
 	if (rel.rel_parallel_workers != -1)

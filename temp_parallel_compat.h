@@ -12,6 +12,7 @@
 #ifndef TEMP_PARALLEL_COMPAT_H
 #define TEMP_PARALLEL_COMPAT_H
 
+#include "access/amapi.h"
 #include "access/heapam.h"
 #include "access/htup.h"
 #include "access/parallel.h"
