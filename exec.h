@@ -51,6 +51,9 @@ extern void tp_register_run_ahead_node(void);
 extern void tp_run_portions_ahead(QueryDesc *queryDesc);
 
 /* exec_worker.c */
+extern void tp_worker_open_pool(SMgrRelation file, int size, bool pool_used);
+extern shm_toc *tp_worker_toc(void);
+extern void tp_worker_check_release(const char *leaders);
 extern void tp_check_flushed(PlanState *ps, const FlushPlan *plan);
 extern void tp_worker_begin(QueryDesc *queryDesc);
 extern void tp_worker_check(QueryDesc *queryDesc);
@@ -67,5 +70,11 @@ extern void tp_release_other_relations(void);
 extern void tp_refuse_again(Oid relid);
 extern bool tp_sends_temp_toast_pointer(PlanState *gather);
 extern void tp_check_sent_values(QueryDesc *queryDesc);
+
+/* index_build.c */
+extern void tp_define_index_setting(void);
+extern void tp_index_build_is_planned(PlannerInfo *root, Oid relid);
+extern void tp_check_index_worker(void);
+extern PGDLLEXPORT void tp_try_worker_main(Datum arg);
 
 #endif							/* EXEC_H */

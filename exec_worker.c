@@ -19,11 +19,11 @@
  * read into one of them would be read into the leader's memory.
  *
  * The invariants: a worker without a flush node in its plan has no local
- * buffers; the plan of one that has reads only the temporary tables and
- * indexes that its flush node lists; ParallelWorkerNumber is restored before
- * anything is sent to the leader; a buffer with an address in the leader's
- * memory holds the page that the leader has there, is pinned, and is never
- * written.
+ * buffers, unless it builds an index (index_build.c); the plan of one that has
+ * reads only the temporary tables and indexes that its flush node lists;
+ * ParallelWorkerNumber is restored before anything is sent to the leader; a buffer
+ * with an address in the leader's memory holds the page that the leader has there,
+ * is pinned, and is never written.
  *
  *-------------------------------------------------------------------------
  */
@@ -104,30 +104,42 @@ give_number_back(void *arg)
 }
 
 /*
- * Allocate the worker's local buffers.  No page is read of rel, any temporary
- * table.  The worker gets as many as the plan needs (see pool_of_worker() of
- * plan_flush_node.c), or LEAST_WORKER_POOL if that is more, but at most the
- * session's temp_buffers, with which the leader runs the same plan; and as
- * many as it is to adopt besides.  Raises FATAL if there is no memory for the
- * pool.
+ * Allocate size local buffers in this worker.  No page is read of file, that of any
+ * temporary table.  pool_used: may the session no longer set temp_buffers?  Looks
+ * up nothing.  Raises FATAL if there is no memory for the pool.
  */
-static void
-open_local_buffers(Relation rel)
+void
+tp_worker_open_pool(SMgrRelation file, int size, bool pool_used)
 {
 	int			worker_number = ParallelWorkerNumber;
 	ErrorContextCallback context = {error_context_stack, give_number_back, &worker_number};
 
-	separate_setting_from_pool(shared->pool_used);
-	num_temp_buffers = Min(Max(flushed.pool, LEAST_WORKER_POOL),
-						   session_temp_buffers) + shared->npages;
+	Assert(IsParallelWorker() && NLocBuffer == 0);
+	separate_setting_from_pool(pool_used);
+	num_temp_buffers = size;
 	error_context_stack = &context;
 	ParallelWorkerNumber = -1;	/* to pass the check */
-	(void) PrefetchBuffer(rel, MAIN_FORKNUM, 0);
+	(void) PrefetchLocalBuffer(file, MAIN_FORKNUM, 0);
 	ParallelWorkerNumber = worker_number;
 	error_context_stack = context.previous;
 
 	if (NLocBuffer == 0)
 		elog(ERROR, "could not initialize local buffers in a parallel worker");
+}
+
+/*
+ * The same for the plan.  The worker gets as many as the plan needs (see
+ * pool_of_worker() of plan_flush_node.c), or LEAST_WORKER_POOL if that is more, but
+ * at most the session's temp_buffers, with which the leader runs the same plan; and
+ * as many as it is to adopt besides.
+ */
+static void
+open_local_buffers(Relation rel)
+{
+	tp_worker_open_pool(RelationGetSmgr(rel),
+						Min(Max(flushed.pool, LEAST_WORKER_POOL),
+							num_temp_buffers) + shared->npages,
+						shared->pool_used);
 }
 
 /* ----------
@@ -136,13 +148,11 @@ open_local_buffers(Relation rel)
  */
 
 /*
- * What the leader has put into dynamic shared memory for the plan that it has
- * sent, which has a flush node.  The plan is not initialized yet, so the executor has
- * not passed it on; the segment is that in which ParallelWorkerMain() of parallel.c
- * found its table of contents.
+ * The table of contents of the dynamic shared memory in which ParallelWorkerMain() of
+ * parallel.c has found what the leader sent.
  */
-static FlushShared *
-find_shared(void)
+shm_toc *
+tp_worker_toc(void)
 {
 	dsm_segment *seg = dsm_find_mapping(DatumGetUInt32(MyBgworkerEntry->bgw_main_arg));
 	shm_toc    *toc = seg == NULL ? NULL :
@@ -150,7 +160,7 @@ find_shared(void)
 
 	if (toc == NULL)
 		elog(ERROR, "could not find the leader's dynamic shared memory");
-	return shm_toc_lookup(toc, FLUSH_SHARED_KEY, false);
+	return toc;
 }
 
 /*
@@ -272,6 +282,18 @@ tp_check_flushed(PlanState *ps, const FlushPlan *plan)
 	(void) check_flushed_walker(ps, unconstify(FlushPlan *, plan));
 }
 
+/* Raise an error if the leader has loaded another release of the module than this. */
+void
+tp_worker_check_release(const char *leaders)
+{
+	if (strcmp(leaders, TP_VERSION) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("parallel worker has loaded temp_parallel %s, its leader %s",
+						TP_VERSION, leaders),
+				 errhint("The library was replaced after the session had loaded it. Start a new session.")));
+}
+
 /*
  * Is queryDesc's plan the one that the leader has sent?  Statements run by
  * functions in the worker do not use the receiver for a tuple queue that
@@ -339,12 +361,7 @@ tp_worker_begin(QueryDesc *queryDesc)
 	flush = tp_find_flush_node(stmt->planTree);
 	if (flush == NULL)
 		return;
-	if (strcmp(tp_flush_plan_release(flush), TP_VERSION) != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("parallel worker has loaded temp_parallel %s, its leader %s",
-						TP_VERSION, tp_flush_plan_release(flush)),
-				 errhint("The library was replaced after the session had loaded it. Start a new session.")));
+	tp_worker_check_release(tp_flush_plan_release(flush));
 
 	flushed = tp_flush_plan(flush);
 	if (flushed.relids == NIL)
@@ -352,7 +369,8 @@ tp_worker_begin(QueryDesc *queryDesc)
 	tp_readonly_begin(&phase);
 	phase_begun = true;
 	tp_readonly_attach_tables(&phase, flushed.relids);
-	shared = find_shared();
+	/* the plan is not initialized, so the executor has not passed it on yet */
+	shared = shm_toc_lookup(tp_worker_toc(), FLUSH_SHARED_KEY, false);
 	open_local_buffers(linitial(phase.relations));
 	adopt_pages();
 	if (flushed.user_code)

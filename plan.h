@@ -150,6 +150,7 @@ extern List *tp_statement_gathers(PlannedStmt *stmt);
 /* plan_expression.c */
 extern bool tp_contains(Node *node, bool (*test) (Node *));
 extern bool tp_has_user_object(List *oids);
+extern bool tp_expression_is_user_code(Node *node);
 extern bool tp_checks_domain(Node *node);
 extern void tp_add_expression(Node *node, PlanFacts *facts);
 extern bool tp_names_temp_table(List *rtable);

@@ -130,8 +130,8 @@ is_one_of(Node *node, const NodeTag *tags, int n)
  * May evaluating node, one node of an expression, run user code?  The kinds of
  * node are those of expression_tree_walker() of nodeFuncs.c.
  */
-static bool
-expression_is_user_code(Node *node)
+bool
+tp_expression_is_user_code(Node *node)
 {
 	switch (nodeTag(node))
 	{
@@ -399,7 +399,7 @@ tp_checks_domain(Node *node)
 void
 tp_add_expression(Node *node, PlanFacts *facts)
 {
-	facts->user_code = facts->user_code || expression_is_user_code(node);
+	facts->user_code = facts->user_code || tp_expression_is_user_code(node);
 	facts->is_volatile = facts->is_volatile ||
 		expression_is_volatile(node, &facts->depends);
 	facts->calls_volatile = facts->calls_volatile || facts->is_volatile ||

@@ -17,7 +17,6 @@
 #include "access/xact.h"
 #include "fmgr.h"
 #include "optimizer/paths.h"
-#include "optimizer/plancat.h"
 #include "tcop/utility.h"
 #include "utils/inval.h"
 
@@ -30,9 +29,8 @@ static planner_hook_type prev_planner = NULL;
 static set_rel_pathlist_hook_type prev_set_rel_pathlist = NULL;
 #ifdef PLANNER_HAS_SETUP_HOOK
 static planner_setup_hook_type prev_planner_setup = NULL;
-#else
-static get_relation_info_hook_type prev_get_relation_info = NULL;
 #endif
+static rel_info_hook_type prev_rel_info = NULL;
 static join_search_hook_type prev_join_search = NULL;
 static create_upper_paths_hook_type prev_create_upper_paths = NULL;
 static ExecutorStart_hook_type prev_ExecutorStart = NULL;
@@ -84,13 +82,15 @@ temp_parallel_planner_setup(PLANNER_SETUP_HOOK_ARGS)
 	if (prev_planner_setup)
 		prev_planner_setup(PLANNER_SETUP_HOOK_PASS);
 }
-#else
+#endif
+
 static void
-temp_parallel_get_relation_info(PlannerInfo *root, Oid relid, bool inhparent,
-								RelOptInfo *rel)
+temp_parallel_rel_info(REL_INFO_HOOK_ARGS)
 {
-	if (prev_get_relation_info)
-		prev_get_relation_info(root, relid, inhparent, rel);
+	if (prev_rel_info)
+		prev_rel_info(REL_INFO_HOOK_PASS);
+	tp_index_build_is_planned(root, REL_INFO_RELID);
+#ifndef PLANNER_HAS_SETUP_HOOK
 	if (tp_planning_modification())
 	{
 		PlannerInfo *top = root;
@@ -99,8 +99,8 @@ temp_parallel_get_relation_info(PlannerInfo *root, Oid relid, bool inhparent,
 			top = top->parent_root;
 		tp_allow_parallel(root->glob, top->parse);
 	}
-}
 #endif
+}
 
 static RelOptInfo *
 temp_parallel_join_search(PlannerInfo *root, int levels_needed,
@@ -260,6 +260,8 @@ temp_parallel_relcache_callback(Datum arg, Oid relid)
 }
 
 /*
+ * A worker ends its transaction when it has built its part of an index.
+ *
  * A transaction with an ID may have removed or emptied files, or will when this
  * callback returns.  An error here would be a PANIC, so nothing that can fail is
  * done before the next statement.
@@ -267,7 +269,9 @@ temp_parallel_relcache_callback(Datum arg, Oid relid)
 static void
 temp_parallel_xact_callback(XactEvent event, void *arg)
 {
-	if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
+	if (event == XACT_EVENT_PARALLEL_PRE_COMMIT)
+		tp_check_index_worker();
+	else if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		tp_account_files_changed();
 }
 
@@ -285,6 +289,7 @@ _PG_init(void)
 				errmsg("cannot load temp_parallel during a parallel operation"),
 				errhint("Load it at the start of the session, or mark the function that loads it PARALLEL UNSAFE."));
 
+	tp_define_index_setting();
 	tp_define_settings();
 	tp_register_flush_node();
 	tp_register_run_ahead_node();
@@ -299,10 +304,9 @@ _PG_init(void)
 #ifdef PLANNER_HAS_SETUP_HOOK
 	prev_planner_setup = planner_setup_hook;
 	planner_setup_hook = temp_parallel_planner_setup;
-#else
-	prev_get_relation_info = get_relation_info_hook;
-	get_relation_info_hook = temp_parallel_get_relation_info;
 #endif
+	prev_rel_info = rel_info_hook;
+	rel_info_hook = temp_parallel_rel_info;
 	prev_join_search = join_search_hook;
 	join_search_hook = temp_parallel_join_search;
 	prev_create_upper_paths = create_upper_paths_hook;

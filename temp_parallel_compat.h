@@ -12,17 +12,20 @@
 #ifndef TEMP_PARALLEL_COMPAT_H
 #define TEMP_PARALLEL_COMPAT_H
 
+#include "access/amapi.h"
 #include "access/heapam.h"
 #include "access/htup.h"
 #include "access/parallel.h"
 #include "access/skey.h"
 #include "access/valid.h"
+#include "catalog/pg_am.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "optimizer/plancat.h"
 #include "optimizer/planner.h"
 #include "pgstat.h"
 #include "storage/buf_internals.h"
@@ -548,6 +551,37 @@ create_subqueryscan_path_compat(PlannerInfo *root, RelOptInfo *rel,
 #define PLANNER_SETUP_HOOK_PASS \
 	glob, parse, query_string, cursorOptions, tuple_fraction, es
 #endif
+
+/*
+ * The hook that the planner calls for each relation, also for the table of an index
+ * that is about to be built.
+ */
+#if PG_VERSION_NUM >= 190000
+typedef build_simple_rel_hook_type rel_info_hook_type;
+#define rel_info_hook		build_simple_rel_hook
+#define REL_INFO_HOOK_ARGS	PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte
+#define REL_INFO_HOOK_PASS	root, rel, rte
+#define REL_INFO_RELID		(rte->relid)
+#else
+typedef get_relation_info_hook_type rel_info_hook_type;
+#define rel_info_hook		get_relation_info_hook
+#define REL_INFO_HOOK_ARGS \
+	PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel
+#define REL_INFO_HOOK_PASS	root, relid, inhparent, rel
+#define REL_INFO_RELID		relid
+#endif
+
+/* Does the server build index with workers, by an access method of its own? */
+static inline bool
+is_built_by_workers(Relation index)
+{
+#if PG_VERSION_NUM >= 170000
+	return index->rd_rel->relam < FirstNormalObjectId &&
+		index->rd_indam->amcanbuildparallel;
+#else
+	return index->rd_rel->relam == BTREE_AM_OID;
+#endif
+}
 
 /*
  * From 19 on, the planner may aggregate rows before it joins them (eager

@@ -1,0 +1,507 @@
+/*-------------------------------------------------------------------------
+ *
+ * index_build.c
+ *	  Workers for index builds on temporary tables.
+ *
+ * The workers, the scan and the sort are core's.  index_build() of index.c asks
+ * plan_create_index_workers() for a number of workers, which is 0 for a temporary
+ * table, and then calls the access method's ambuild.  The planner's hook is called in
+ * between, with the index open.  There the index gets a copy of its access method's
+ * routine with our ambuild.  That one puts the access method's routine back, computes
+ * the number as for a permanent table, prepares the table, and calls the access
+ * method's ambuild with this number.
+ *
+ * Workers read the table's file.  heap_getnext(), with which core reads the table,
+ * refuses the read-only routine (readonly_heap.c).  So instead the leader changes
+ * the pages first, as far as a reader would, and writes them.  A build reads with
+ * SnapshotAny, and does not prune; what it changes are hints, by
+ * HeapTupleSatisfiesVacuum().  The leader calls that for each row, row locks and
+ * aborted rows included.  Only its own transactions are in a temporary table, and
+ * each has the same state for the workers.  Reads of a TOAST table set no hints, but
+ * may prune pages that say that it is worth a try.  So these no longer say so.
+ *
+ * A worker has to have local buffers before core's entry point reads the first page,
+ * and that calls nothing of a module's.  So the leader makes a setting for the time
+ * of the build, which names the table's file.  Core restores it in the worker, where
+ * its assign hook opens the pool: nothing is looked up there, as catalogs cannot be
+ * read yet.
+ *
+ * The invariants: no process changes a page of the table or its TOAST table while
+ * workers read them, which each worker and then the leader check at the end; a
+ * worker opens its pool only for core's entry points of index builds, and runs no code
+ * but core's, which reads no temporary relation but the table and its TOAST table; the
+ * setting has a value only while core's ambuild runs; a descriptor has our routine only
+ * until its ambuild is called, or, after an error before that, until the end of the
+ * (sub)transaction, which has made the index or its file, and whose abort discards the
+ * descriptor.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/genam.h"
+#include "access/transam.h"
+#include "access/xact.h"
+#include "catalog/index.h"
+#include "catalog/pg_proc.h"
+#include "nodes/execnodes.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "postmaster/bgworker.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+#include "exec.h"
+#include "readonly.h"
+
+/* ----------
+ * The setting, and what it does in a worker
+ * ----------
+ */
+
+#define SETTING_NAME	"temp_parallel.index_build"
+
+static char *setting = NULL;
+
+/* in a worker: has it a pool from here? */
+static bool has_pool = false;
+
+/* Has core been told to call one of its entry points of index builds? */
+static bool
+is_index_worker(void)
+{
+	/* as in parallel.c, where it is private, and the same in all versions */
+	const uint64 key_entrypoint = UINT64CONST(0xFFFFFFFFFFFF0009);
+	const char *library = shm_toc_lookup(tp_worker_toc(), key_entrypoint, false);
+	const char *function = library + strlen(library) + 1;
+
+	return strcmp(library, "postgres") == 0 &&
+		strstr(function, "_parallel_build_main") != NULL;
+}
+
+/*
+ * In a worker, while core restores its settings: open the pool.  Whether the session
+ * may set temp_buffers does not matter, as nothing here would.
+ */
+static void
+assign_setting(const char *newval, void *extra)
+{
+	RelFileLocator locator;
+	char		release[32] = "";
+	int			pool;
+
+	if (!InitializingParallelWorker || NLocBuffer > 0 ||
+		newval == NULL || newval[0] == '\0' || !is_index_worker())
+		return;
+	(void) sscanf(newval, "%31s", release);
+	tp_worker_check_release(release);
+	if (sscanf(newval, "%*s %u/%u/%d", &RelFileLocatorSpc(locator),
+			   &RelFileLocatorNumber(locator), &pool) != 3)
+		elog(ERROR, "invalid value of \"temp_parallel.index_build\"");
+	RelFileLocatorDb(locator) = MyDatabaseId;
+	tp_worker_open_pool(smgropen(locator, TempFilesOwner()), pool, false);
+	has_pool = true;
+}
+
+/*
+ * Define the setting.  Called once, when the module is loaded.  Users cannot set what
+ * is PGC_SIGHUP.
+ */
+void
+tp_define_index_setting(void)
+{
+	DefineCustomStringVariable(SETTING_NAME,
+							   "Tells workers which table's index they build.",
+							   NULL,
+							   &setting,
+							   "",
+							   PGC_SIGHUP,
+							   GUC_NO_SHOW_ALL | GUC_NO_RESET_ALL |
+							   GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE,
+							   NULL, assign_setting, NULL);
+}
+
+/*
+ * At the end of a worker's transaction: raise an internal error if it has changed a
+ * page of the table.
+ */
+void
+tp_check_index_worker(void)
+{
+	if (!has_pool)
+		return;
+	if (pgBufferUsage.local_blks_dirtied > 0)
+		elog(ERROR, "parallel worker that builds an index has changed its table");
+	ereport(DEBUG2,
+			(errmsg_internal("parallel worker has read %ld pages for an index of a temporary table",
+							 (long) pgBufferUsage.local_blks_read)));
+}
+
+/* ----------
+ * The leader: is the index to be built by workers?
+ * ----------
+ */
+
+/*
+ * Why the build of index must not have workers, or NULL if it may.  What compares,
+ * hashes or summarizes keys is found by the operator class and the keys' types.  That
+ * of enums is core's.
+ */
+static const char *
+refusal_to_build(Relation heap, Relation index, IndexInfo *info)
+{
+	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	List	   *objects = NIL;
+
+	/* not even one that the statement which calls this one has */
+	if (IsInParallelMode() || tp_listed_buffers() > 0 ||
+		tp_table_is_readonly(RelationGetRelid(heap)))
+		return "workers read temporary tables";
+	if (tp_contains((Node *) info->ii_Expressions, tp_expression_is_user_code) ||
+		tp_contains((Node *) info->ii_Predicate, tp_expression_is_user_code))
+		return "user code in an expression or the predicate";
+	for (int i = 0; i < nkeys; i++)
+	{
+		Oid			type = TupleDescAttr(RelationGetDescr(index), i)->atttypid;
+
+		if (!type_is_enum(type))
+			objects = lappend_oid(objects, type);
+		objects = lappend_oid(objects, index->rd_opcintype[i]);
+		objects = lappend_oid(objects, index->rd_opfamily[i]);
+	}
+	for (int i = 0; i < nkeys * index->rd_indam->amsupport; i++)
+		objects = lappend_oid(objects, index->rd_support[i]);
+	return tp_has_user_object(objects) ? "type or operator class of a user's" : NULL;
+}
+
+/*
+ * Costs, in planner cost units, from times of builds of 2 million rows.  The planner's
+ * estimate for a sort is of little use here: it knows nothing of abbreviated keys and
+ * of collations.
+ */
+/* of a comparison of keys that are passed by value, or not, in cpu_operator_cost */
+#define COMPARE_BY_VALUE	0.5
+#define COMPARE_BY_REFERENCE	2.0
+/* of a row's key in a BRIN index, and in a GIN index */
+#define SUMMARIZE_KEY		2.0
+#define EXTRACT_KEYS		40.0
+/* of the look at a row for hints */
+#define LOOK_AT_ROW			2.0
+/* of the look at a page of the TOAST table, in seq_page_cost */
+#define LOOK_AT_PAGE		0.5
+
+/*
+ * The cost of a row of the table if the leader builds alone, without writing the
+ * index, which it does alone in any case.  Nobody knows how many rows a partial index
+ * has, so none of its keys counts.
+ */
+static Cost
+cost_of_row(Relation index, IndexInfo *info, double rows)
+{
+	Oid			am = index->rd_rel->relam;
+	QualCost	expressions;
+	QualCost	predicate;
+	double		keys = 0;
+
+	cost_qual_eval(&expressions, info->ii_Expressions, NULL);
+	cost_qual_eval(&predicate, info->ii_Predicate, NULL);
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		if (am == BRIN_AM_OID)
+			keys += SUMMARIZE_KEY;
+		else if (am != BTREE_AM_OID)
+			keys += EXTRACT_KEYS;
+		else if (TupleDescAttr(RelationGetDescr(index), i)->attbyval)
+			keys += COMPARE_BY_VALUE * log2(rows);
+		else
+			keys += COMPARE_BY_REFERENCE * log2(rows);
+	}
+	if (info->ii_Predicate != NIL)
+		return cpu_tuple_cost + predicate.per_tuple;
+	return cpu_tuple_cost + expressions.per_tuple + keys * cpu_operator_cost;
+}
+
+/*
+ * Do workers save more than it costs to prepare heap?  If only the price of its dirty
+ * pages is too high, its account is credited with what they would have saved (see
+ * flush_cost.c).  toast_pages: those of its TOAST table.
+ */
+static bool
+pays(Relation heap, Relation index, IndexInfo *info, double rows, double toast_pages)
+{
+	RelFileLocator locator = RelationFileLocator(heap);
+	FlushCost	flush = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(false),
+												list_make1_oid(RelationGetRelid(heap)),
+												NIL);
+	Cost		price = flush.cost - flush.search;
+	double		processes = Min(info->ii_ParallelWorkers + 1, tp_usable_processors());
+	Cost		saving = rows * cost_of_row(index, info, rows) * (1 - 1 / processes) -
+		parallel_setup_cost - flush.search - LOOK_AT_ROW * cpu_operator_cost * rows;
+
+	/* if it is for an expression, reading it by workers saves as much */
+	if (info->ii_Expressions == NIL)
+		saving -= LOOK_AT_PAGE * seq_page_cost * toast_pages;
+	/* each process writes its rows to a file, of which the leader makes one */
+	if (index->rd_rel->relam != BRIN_AM_OID)
+		saving -= rows * cpu_tuple_cost;
+	if (saving > price - flush.account)
+		return true;
+	if (saving > 0)
+		tp_account_add(&locator, saving, price);
+	return false;
+}
+
+/* The process that a_worker_is_free() starts.  It is mostly stopped before it starts. */
+void
+tp_try_worker_main(Datum arg)
+{
+	(void) arg;
+}
+
+/*
+ * Could a parallel worker be had now?  To prepare the table takes long, and none of
+ * that is of use if not.  Allocates in the current memory context.  Can be canceled.
+ */
+static bool
+a_worker_is_free(void)
+{
+	BackgroundWorker worker = {
+		.bgw_name = "temp_parallel: try whether a parallel worker is free",
+		.bgw_type = "temp_parallel",
+		.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_CLASS_PARALLEL,
+		.bgw_start_time = BgWorkerStart_ConsistentState,
+		.bgw_restart_time = BGW_NEVER_RESTART,
+		.bgw_library_name = "temp_parallel",
+		.bgw_function_name = "tp_try_worker_main",
+	};
+	BackgroundWorkerHandle *handle;
+
+	worker.bgw_notify_pid = MyProcPid;
+	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
+		return false;
+	TerminateBackgroundWorker(handle);
+	(void) WaitForBackgroundWorkerShutdown(handle);
+	return true;
+}
+
+/* ----------
+ * The leader: preparation, and the build
+ * ----------
+ */
+
+/*
+ * Change the pages of rel, the table or its TOAST table, as far as those who read
+ * them for a build would.  Can be canceled.
+ */
+static void
+change_pages_as_readers(Relation rel)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
+	HeapTupleData tuple;
+
+	tuple.t_tableOid = RelationGetRelid(rel);
+	for (BlockNumber block = 0; block < nblocks; block++)
+	{
+		Buffer		buffer = ReadBuffer(rel, block);
+		Page		page = BufferGetPage(buffer);
+		OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+
+		CHECK_FOR_INTERRUPTS();
+		if (rel->rd_rel->relkind == RELKIND_TOASTVALUE)
+		{
+			/* a later deletion sets it again, and VACUUM does without it */
+			if (TransactionIdIsValid(((PageHeader) page)->pd_prune_xid))
+			{
+				((PageHeader) page)->pd_prune_xid = InvalidTransactionId;
+				MarkBufferDirty(buffer);
+			}
+			maxoff = 0;
+		}
+		for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+		{
+			ItemId		lp = PageGetItemId(page, off);
+			TransactionId dead_after;
+
+			if (!ItemIdIsNormal(lp))
+				continue;
+			tuple.t_data = (HeapTupleHeader) PageGetItem(page, lp);
+			tuple.t_len = ItemIdGetLength(lp);
+			ItemPointerSet(&tuple.t_self, block, off);
+			(void) HeapTupleSatisfiesVacuumHorizon(&tuple, buffer, &dead_after);
+		}
+		ReleaseBuffer(buffer);
+	}
+}
+
+/*
+ * If heap may be and is worth to be prepared for info->ii_ParallelWorkers, do so.
+ * Otherwise, returns the reason.  rows: of heap, estimated.
+ */
+static const char *
+prepare_table(Relation heap, Relation index, IndexInfo *info, double rows)
+{
+	const char *refusal = refusal_to_build(heap, index, info);
+	Relation	toast = NULL;
+	instr_time	start;
+	instr_time	elapsed;
+
+	if (refusal != NULL)
+		return refusal;
+	if (OidIsValid(heap->rd_rel->reltoastrelid))
+		toast = tp_relation_open(heap->rd_rel->reltoastrelid);
+	if (RelationGetParallelWorkers(heap, -1) == -1 &&
+		!pays(heap, index, info, rows, toast == NULL ? 0 : RelationGetNumberOfBlocks(toast)))
+		refusal = "to write the table's pages costs more than workers save";
+	else if (!a_worker_is_free())
+		refusal = "no worker is free";
+	else
+	{
+		INSTR_TIME_SET_CURRENT(start);
+		change_pages_as_readers(heap);
+		if (toast != NULL)
+			change_pages_as_readers(toast);
+		tp_session_stats.pages_flushed +=
+			tp_flush_tables(list_make1_oid(RelationGetRelid(heap)), NIL, NULL, 0, 0);
+		INSTR_TIME_SET_CURRENT(elapsed);
+		INSTR_TIME_SUBTRACT(elapsed, start);
+		tp_session_stats.flushes++;
+		tp_session_stats.flush_time += INSTR_TIME_GET_MILLISEC(elapsed);
+	}
+	if (toast != NULL)
+		RelationClose(toast);
+	return refusal;
+}
+
+/*
+ * The number of workers for index if heap were permanent, and the estimated number of
+ * rows: as plan_create_index_workers() of planner.c, but none if heap is empty.
+ */
+static int
+workers_by_core(Relation heap, Relation index, double *rows)
+{
+	PlannerGlobal glob = {.maxParallelHazard = PROPARALLEL_UNSAFE};
+	PlannerInfo root = {.glob = &glob};
+	RelOptInfo	rel = {
+		.reloptkind = RELOPT_BASEREL,
+		.rel_parallel_workers = RelationGetParallelWorkers(heap, -1)
+	};
+	BlockNumber pages;
+	double		allvisfrac;
+	int			workers;
+
+	estimate_rel_size(heap, NULL, &pages, rows, &allvisfrac);
+	*rows = Max(*rows, 2);
+	if (RelationGetNumberOfBlocks(heap) == 0 ||
+		!is_parallel_safe(&root, (Node *) RelationGetIndexExpressions(index)) ||
+		!is_parallel_safe(&root, (Node *) RelationGetIndexPredicate(index)))
+		return 0;
+	if (rel.rel_parallel_workers != -1)
+		return Min(rel.rel_parallel_workers, max_parallel_maintenance_workers);
+	workers = compute_parallel_worker(&rel, pages, -1, max_parallel_maintenance_workers);
+	while (workers > 0 && maintenance_work_mem / (workers + 1) < 32 * 1024)
+		workers--;
+	return workers;
+}
+
+typedef struct PlannedIndex
+{
+	IndexAmRoutine routine;		/* must be the first: the index's rd_indam */
+	const IndexAmRoutine *own;	/* its access method's */
+} PlannedIndex;
+
+/*
+ * The ambuild that the index gets in tp_index_build_is_planned().  Raises what the
+ * access method's raises.
+ */
+static IndexBuildResult *
+build_index(Relation heap, Relation index, IndexInfo *info)
+{
+	PlannedIndex *planned = (PlannedIndex *) index->rd_indam;
+	const IndexAmRoutine *own = planned->own;
+	MemoryContext context;
+	MemoryContext old;
+	const char *refusal;
+	double		rows;
+	int			nestlevel;
+	IndexBuildResult *result;
+
+	index->rd_indam = (IndexAmRoutine *) own;
+	pfree(planned);
+
+	info->ii_ParallelWorkers = workers_by_core(heap, index, &rows);
+	if (info->ii_ParallelWorkers == 0)
+		return own->ambuild(heap, index, info);
+
+	context = AllocSetContextCreate(CurrentMemoryContext, "index build",
+									ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(context);
+	refusal = prepare_table(heap, index, info, rows);
+	if (refusal != NULL)
+	{
+		ereport(DEBUG1,
+				(errmsg_internal("building index \"%s\" of a temporary table without workers: %s",
+								 RelationGetRelationName(index), refusal)));
+		info->ii_ParallelWorkers = 0;
+		MemoryContextSwitchTo(old);
+		MemoryContextDelete(context);
+		return own->ambuild(heap, index, info);
+	}
+
+	ereport(DEBUG1,
+			(errmsg_internal("building index \"%s\" of a temporary table with request for %d parallel workers",
+							 RelationGetRelationName(index), info->ii_ParallelWorkers)));
+	nestlevel = NewGUCNestLevel();
+	(void) set_config_option(SETTING_NAME,
+							 psprintf("%s %u/%u/%d", TP_VERSION,
+									  RelFileLocatorSpc(RelationFileLocator(heap)),
+									  RelFileLocatorNumber(RelationFileLocator(heap)),
+									  Min(LEAST_WORKER_POOL, Max(NLocBuffer, num_temp_buffers))),
+							 PGC_SIGHUP, PGC_S_SESSION, GUC_ACTION_SAVE, true, ERROR, false);
+	MemoryContextSwitchTo(old);
+	result = own->ambuild(heap, index, info);
+	AtEOXact_GUC(true, nestlevel);
+	MemoryContextSwitchTo(context);
+	if (tp_flush_cost_of_tables(tp_localbuf_stats_collect(),
+								list_make1_oid(RelationGetRelid(heap)), NIL).dirtied > 0)
+		elog(ERROR, "a page of temporary table \"%s\" was changed while workers read it",
+			 RelationGetRelationName(heap));
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return result;
+}
+
+/*
+ * In the planner's hook for relations: does plan_create_index_workers() ask for the
+ * table of an index that is about to be built, relid?  It makes a query without a
+ * join tree, as else only CLUSTER does.  The index is open, and its file is empty; if
+ * relid is a temporary table of this session, have our ambuild called.
+ */
+void
+tp_index_build_is_planned(PlannerInfo *root, Oid relid)
+{
+	ListCell   *lc;
+
+	if (root->parse->jointree != NULL || !tp_enabled ||
+		!tp_session_has_temp_tables() || !tp_is_session_temp_table(relid))
+		return;
+	foreach(lc, tp_table_indexes(relid))
+	{
+		Relation	index = tp_relation_open(lfirst_oid(lc));
+
+		if (index->rd_refcnt > 1 && is_built_by_workers(index) &&
+			index->rd_indam->ambuild != build_index &&
+			RelationGetNumberOfBlocks(index) == 0)
+		{
+			PlannedIndex *planned = MemoryContextAlloc(index->rd_indexcxt,
+													   sizeof(PlannedIndex));
+
+			planned->own = index->rd_indam;
+			planned->routine = *planned->own;
+			planned->routine.ambuild = build_index;
+			index->rd_indam = &planned->routine;
+		}
+		RelationClose(index);
+	}
+}

@@ -1,0 +1,211 @@
+# Index builds on temporary tables by workers that fail: by a duplicate key, by
+# temp_file_limit, by a cancel or a timeout at a random moment, by the end of a worker or
+# of the session; outside a transaction block, in a subtransaction, and in PL/pgSQL.
+#
+# After each one, the index is not there, no worker, pin or file remains, the table is
+# whole, and the same build succeeds. Otherwise pages that a canceled flush has not written
+# could be lost, parallel mode or the setting that tells workers could remain, or an index
+# without some of the rows.
+#
+# FAULT_ROUNDS in the environment is the number of cancels per size of the pool.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use TempParallel;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $rounds = $ENV{FAULT_ROUNDS} || 12;
+
+seed_moments();
+my $node = fault_server('main');
+my $other = fault_session($node);
+my $n = 0;
+my $amcheck = $other->safe(q{SELECT count(*) FROM pg_available_extensions WHERE name = 'amcheck';});
+
+$other->safe('CREATE EXTENSION amcheck;') if $amcheck;
+$other->safe(q{
+CREATE FUNCTION caught(statement text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE statement;
+	RETURN 'no error';
+EXCEPTION WHEN OTHERS THEN
+	RETURN SQLERRM;
+END $$;
+});
+
+# A build that takes long, by core's functions alone, and what it builds
+my $build = 'CREATE UNIQUE INDEX built ON t (id, length(repeat(pad, 100)), md5(big)) INCLUDE (v)';
+my $check = $amcheck ? q{SELECT bt_index_parent_check('built', true, true);} : q{SELECT '';};
+
+sub make
+{
+	my ($s) = @_;
+
+	make_tables($s);
+	$s->safe('ALTER TABLE t SET (parallel_workers = 2);');
+	return;
+}
+
+# Check that the build in session $s has left nothing, and that it can be repeated.
+sub whole
+{
+	my ($s) = @_;
+	my @wrong;
+	my $expect = sub {
+		my ($what, $sql, $expected) = @_;
+		my ($out, $err) = $s->query($sql);
+
+		push @wrong, "$what: $out$err" if $out ne $expected || $err ne '';
+		return;
+	};
+
+	$expect->('the index', q{SELECT count(*) FROM pg_class WHERE relname = 'built';}, '0');
+	$expect->('the setting', 'SHOW temp_parallel.index_build;', '');
+	# which parallel mode would forbid
+	$expect->('parallel mode', 'CREATE TEMP TABLE x (id int); INSERT INTO x VALUES (1); UPDATE x SET id = 2; DROP TABLE x;', '');
+	my $before = $s->safe('SELECT flushes FROM temp_parallel_stats();');
+	$expect->('the build', "$build;", '');
+	$expect->('by workers', "SELECT flushes - $before FROM temp_parallel_stats();", '1');
+	$expect->('what it built', $check, '');
+	$expect->('its rows', q{SET enable_seqscan = off; SET enable_bitmapscan = off;
+SELECT count(*) FROM p WHERE NOT EXISTS (SELECT FROM t WHERE t.id = p.id AND t.v = p.v OFFSET 0); RESET enable_seqscan; RESET enable_bitmapscan;}, '0');
+	$expect->('DROP INDEX', 'DROP INDEX built;', '');
+	diag("after $n: $_") foreach @wrong;
+	return !@wrong;
+}
+
+# Run a build that must fail with $error, outside a transaction, in one, and in PL/pgSQL.
+sub fails
+{
+	my ($s, $name, $statement, $error, $before, $after) = @_;
+	my ($out, $err);
+
+	change($s, ++$n);
+	($out, $err) = $s->query("$before; $statement; $after;");
+	like($err, $error, "$name: fails");
+	ok(whole($s) && sound($s, $n), "$name: nothing of it remains");
+
+	change($s, ++$n);
+	$s->safe('BEGIN; SAVEPOINT a;');
+	($out, $err) = $s->query("$before; $statement;");
+	like($err, $error, "$name, in a subtransaction: fails");
+	$s->safe("ROLLBACK TO a; $after;");
+	ok(whole($s), "$name, in a subtransaction: nothing of it remains");
+	$s->safe("$build; COMMIT;");
+	is($s->safe($check), '', "$name, in a subtransaction: the transaction can commit");
+	$s->safe('DROP INDEX built;');
+	ok(sound($s, $n), "$name, in a subtransaction: the table is whole");
+
+	change($s, ++$n);
+	$s->safe("$before;");
+	like($s->safe("SELECT caught(\$q\$$statement\$q\$);"), $error, "$name, in PL/pgSQL: fails");
+	$s->safe("$after;");
+	ok(whole($s) && sound($s, $n, 1), "$name, in PL/pgSQL: nothing of it remains");
+	return;
+}
+
+foreach my $pool ('800kB', '32MB')
+{
+	my $s = fault_session($node, $pool);
+	my ($out, $err);
+
+	make($s);
+	ok(whole($s), "$pool: without a fault");
+	($out, $err) = $s->query("SET client_min_messages = debug2; $build; SET client_min_messages = warning; DROP INDEX built;");
+	like($err, qr/parallel worker has read [1-9]\d* pages/, "$pool: workers read the table");
+
+	fails($s, "$pool, duplicate key", 'CREATE UNIQUE INDEX built ON t (k, length(repeat(pad, 100)))',
+		qr/could not create unique index "built"/, 'SELECT 1 WHERE false', 'SELECT 1 WHERE false');
+	fails($s, "$pool, temp_file_limit", $build, qr/temporary file size exceeds "?temp_file_limit/,
+		"SET temp_file_limit = '1kB'", 'RESET temp_file_limit');
+
+	# cancels and timeouts
+	my ($canceled, $begin) = (0, time);
+	$s->safe("$build; DROP INDEX built;");
+	my $duration = time - $begin;
+	foreach my $round (1 .. $rounds)
+	{
+		change($s, ++$n);
+		my $inside = $round % 3 == 0;
+		my $seconds = $duration * rand();
+		$s->safe('BEGIN; SAVEPOINT a;') if $inside;
+		if ($round % 2)
+		{
+			my $ms = 1 + int(1000 * $seconds);
+			($out, $err) = $s->query("SET statement_timeout = $ms;\n$build;");
+		}
+		else
+		{
+			$other->begin("SELECT pg_cancel_backend(pid) FROM (SELECT $s->{pid} AS pid, pg_sleep($seconds) OFFSET 0) s;");
+			($out, $err) = $s->query("$build;");
+			$other->end;
+		}
+		$s->query($inside ? 'ROLLBACK TO a; SET statement_timeout = 0;' : 'SET statement_timeout = 0;')
+		  foreach 1 .. 2;
+		if ($err eq '')
+		{
+			$s->safe('DROP INDEX IF EXISTS built;');
+		}
+		else
+		{
+			$canceled++;
+			like($err, qr/ERROR:  canceling statement due to (statement timeout|user request)\n/, "$pool, round $round: canceled");
+		}
+		my $ok = whole($s);
+		$s->safe('COMMIT;') if $inside;
+		ok($ok && sound($s, $n, $round % 5), "$pool, round $round: nothing of it remains");
+	}
+	cmp_ok($canceled, '>', $rounds / 4, "$pool: $canceled of $rounds builds were canceled");
+
+	# a worker that is terminated
+	my $slow = $build =~ s/100\)/6000)/r;
+	$s->begin("$slow;");
+	1 until $other->safe("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE leader_pid = $s->{pid} LIMIT 1;") eq 't';
+	($out, $err) = $s->end;
+	like($err, qr/terminating|parallel worker/, "$pool: a worker is terminated");
+	ok(whole($s) && sound($s, ++$n), "$pool: nothing of it remains");
+
+	# fewer workers than asked for: another session may have taken them
+	$s->safe('SET max_parallel_workers = 1;');
+	ok(whole($s), "$pool: with one worker");
+	$s->safe('RESET max_parallel_workers;');
+
+	# the session is terminated
+	$s->begin("$slow;");
+	1 until $other->safe("SELECT count(*) > 0 FROM pg_stat_activity WHERE leader_pid = $s->{pid};") eq 't';
+	$other->safe("SELECT pg_terminate_backend($s->{pid});");
+	($out, $err) = $s->end;
+	like($err, qr/terminating connection/, "$pool: the session is terminated");
+	$s->quit;
+	nothing_left($node, "$pool, terminated session", $other);
+}
+log_is_clean($node, qr/$from_core|terminating|could not create unique index/);
+
+# A worker, and the leader, that are killed: the server restarts.
+foreach my $which ('leader_pid = ', 'pid = ')
+{
+	my $s = fault_session($node, '800kB');
+
+	make($s);
+	$s->begin($build =~ s/100\)/6000)/r . ';');
+	my $log_start = -s $node->logfile;
+	my $pid = '';
+	$pid = $other->safe("SELECT pid FROM pg_stat_activity WHERE leader_pid = $s->{pid} LIMIT 1;") until $pid ne '';
+	kill 'KILL', $which =~ /leader/ ? $pid : $s->{pid};
+	my ($out, $err) = $s->end;
+	like($err, qr/crash of another server process|server closed the connection/, "killed, $which: the session ends");
+	$s->quit;
+	$other->quit;
+	$node->wait_for_log(qr/database system is ready to accept connections/, $log_start);
+	$other = fault_session($node);
+	nothing_left($node, "killed, $which", $other);
+}
+$other->quit;
+$node->stop;
+done_testing();
