@@ -118,18 +118,8 @@ temp_flush_create_state(CustomScan *cscan)
 }
 
 /*
- * The child's row is this node's row: no copy, no projection.
- * Replaces ExecCustomScan() of nodeCustom.c.
- */
-static TupleTableSlot *
-temp_flush_pass_on(PlanState *ps)
-{
-	return ExecProcNode(outerPlanState(ps));
-}
-
-/*
  * Has the last launch got all the processes that may run the plan below, so that
- * the leader stays out?  In the leader.
+ * the leader stays out?  False in a worker.
  */
 static bool
 leader_only_gathers(TempFlushState *state)
@@ -139,12 +129,12 @@ leader_only_gathers(TempFlushState *state)
 }
 
 /*
- * The same in the leader if the number of processes is limited.  To its Gather, no
- * row means that the leader has no more rows to add to those of the workers, as at
- * the end of its part of them.
+ * The child's row is this node's row: no copy, no projection.  To the Gather, no row
+ * means that the leader has no more rows to add to those of the workers, as at the end
+ * of its part of them.  Replaces ExecCustomScan() of nodeCustom.c.
  */
 static TupleTableSlot *
-temp_flush_pass_on_limited(PlanState *ps)
+temp_flush_pass_on(PlanState *ps)
 {
 	if (leader_only_gathers((TempFlushState *) ps))
 		return NULL;
@@ -165,10 +155,7 @@ temp_flush_begin(CustomScanState *css, EState *estate, int eflags)
 	ps->resultopsset = true;
 
 	/* bypass nodeCustom.c: one indirect call for each row is enough */
-	if (((TempFlushState *) css)->plan.processes > 0 && !IsParallelWorker())
-		ps->ExecProcNode = temp_flush_pass_on_limited;
-	else
-		ps->ExecProcNode = temp_flush_pass_on;
+	ps->ExecProcNode = temp_flush_pass_on;
 }
 
 static void

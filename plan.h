@@ -85,9 +85,8 @@ extern PlannedStmt *tp_call_planner(const PlannerCall *call, Planning *planning)
 /* plan_gather_cost.c */
 extern void tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel);
 extern void tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final);
-extern RelOptInfo *tp_next_join_search(join_search_hook_type next,
-									   PlannerInfo *root, int levels_needed,
-									   List *initial_rels);
+extern RelOptInfo *tp_standard_join_search(PlannerInfo *root, int levels_needed,
+										   List *initial_rels);
 extern RelOptInfo *tp_join_search_with_flush_cost(join_search_hook_type next,
 												  PlannerInfo *root,
 												  int levels_needed,

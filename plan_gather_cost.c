@@ -482,25 +482,18 @@ tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final)
 	note_saving(parent, parts, GATHER_UNION, relids, flush);
 }
 
-/*
- * Run the join search that would run without this module: next, another
- * module's, or if that is NULL the one that make_rel_from_joinlist() of
- * allpaths.c chooses.
- */
+/* The join search of the server, as make_rel_from_joinlist() of allpaths.c chooses it. */
 RelOptInfo *
-tp_next_join_search(join_search_hook_type next, PlannerInfo *root,
-					int levels_needed, List *initial_rels)
+tp_standard_join_search(PlannerInfo *root, int levels_needed, List *initial_rels)
 {
-	if (next != NULL)
-		return next(root, levels_needed, initial_rels);
 	if (enable_geqo && levels_needed >= geqo_threshold)
 		return geqo(root, levels_needed, initial_rels);
 	return standard_join_search(root, levels_needed, initial_rels);
 }
 
 /*
- * The same with charges.  The Gathers over a part of the join are charged with
- * the flush of all relations that workers may read.
+ * Run next, a join search, with charges.  The Gathers over a part of the join are
+ * charged with the flush of all relations that workers may read.
  */
 RelOptInfo *
 tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
@@ -526,7 +519,7 @@ tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 		note_saving(root, partial, GATHER_JOIN, relids, flush);
 	}
 	tp_charge_gathers(flush.charge);
-	rel = tp_next_join_search(next, root, levels_needed, initial_rels);
+	rel = next(root, levels_needed, initial_rels);
 	tp_charge_gather_of_rel(root, rel);
 	return rel;
 }
