@@ -41,7 +41,6 @@ typedef struct TempFlushState
 	FlushPlan	plan;
 	PlanState  *gather;			/* in the leader: the Gather above */
 	const char *skipped;		/* why it was left to the leader, or NULL */
-	bool		launched;		/* a launch that is not counted yet */
 	int			limit;			/* pages to list that are not listed yet */
 	int			capacity;		/* pages for which shared has room */
 	FlushShared *shared;		/* in the leader; see tp_look_at_workers() */
@@ -96,15 +95,6 @@ tp_register_flush_node(void)
 	(*(IsA((state)->gather, GatherState) ? \
 	   &((GatherState *) (state)->gather)->field : \
 	   &((GatherMergeState *) (state)->gather)->field))
-
-/* Add the workers of the last launch to the session's counter, once. */
-static void
-count_launched_workers(TempFlushState *state)
-{
-	if (state->launched)
-		tp_session_stats.workers_launched += GATHER_FIELD(state, nworkers_launched);
-	state->launched = false;
-}
 
 static Node *
 temp_flush_create_state(CustomScan *cscan)
@@ -266,7 +256,7 @@ tp_look_at_workers(List *flush_nodes)
 	{
 		TempFlushState *state = lfirst(lc);
 
-		count_launched_workers(state);
+		tp_session_stats.workers_launched += GATHER_FIELD(state, nworkers_launched);
 
 		/*
 		 * The dynamic shared memory is there as long as the Gather has it:
@@ -395,12 +385,9 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 			elog(ERROR, "temporary table \"%s\" is about to be read by workers but is not read-only",
 				 get_rel_name(lfirst_oid(lc)));
 	}
-	if (state->launched)
-	{
-		count_launched_workers(state);
-		/* the old workers are not counted again if this launch fails */
-		GATHER_FIELD(state, nworkers_launched) = 0;
-	}
+	/* those of the last launch, which are not counted again if this one fails */
+	tp_session_stats.workers_launched += GATHER_FIELD(state, nworkers_launched);
+	GATHER_FIELD(state, nworkers_launched) = 0;
 	state->skipped = tp_sends_temp_toast_pointer(state->gather) ?
 		"a parameter is a value in a temporary table's TOAST table" : NULL;
 	if (state->skipped != NULL)
@@ -413,7 +400,6 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 								pcxt->nworkers);
 	shared->tuples_needed = GATHER_FIELD(state, tuples_needed);
 	shared->pool_used = !tp_temp_buffers_may_be_set();
-	state->launched = true;
 	if (plan->relids == NIL)
 		return;
 

@@ -113,6 +113,7 @@ typedef struct PlanFacts
 	List	   *temp_tables;	/* OIDs of this session's, without duplicates */
 	List	   *indexes;		/* the same for their indexes that are scanned */
 	Bitmapset  *subplans;		/* plan_ids */
+	List	   *gathers;		/* Gather and Gather Merge nodes */
 	List	   *lookups;		/* of Lookup, in temporary tables */
 	int			pins;			/* number of local buffers for all pages that
 								 * may be pinned at once */
@@ -143,7 +144,6 @@ extern Plan **tp_tuple_bound_child(Plan *plan);
 extern List *tp_plan_expressions(Plan *plan);
 extern PlanFacts tp_plan_facts(Plan *plan, PlannedStmt *stmt);
 extern PlanFacts tp_statement_facts(PlannedStmt *stmt);
-extern List *tp_statement_gathers(PlannedStmt *stmt);
 
 /* plan_expression.c */
 extern bool tp_contains(Node *node, bool (*test) (Node *));
@@ -151,6 +151,7 @@ extern bool tp_has_user_object(List *oids);
 extern bool tp_checks_domain(Node *node);
 extern void tp_add_expression(Node *node, PlanFacts *facts);
 extern bool tp_names_temp_table(List *rtable);
+extern bool tp_has_temp_child(RangeTblEntry *rte);
 extern bool tp_any_range_table_entry(Query *query, bool (*test) (Node *));
 extern bool tp_reads_temp_table(Query *query);
 

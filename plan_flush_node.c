@@ -186,19 +186,6 @@ tp_find_flush_node(Plan *top)
 }
 
 /*
- * Number of workers that divide the plan below gather with the leader; 0 if
- * one process runs all of it.
- */
-static int
-planned_workers(Plan *gather)
-{
-	if (IsA(gather, GatherMerge))
-		return ((GatherMerge *) gather)->num_workers;
-	return ((Gather *) gather)->single_copy ? 0 :
-		((Gather *) gather)->num_workers;
-}
-
-/*
  * Does the leader send workers of gather values, which may be TOAST pointers into a
  * temporary table (exec_worker_refuse.c)?  facts are those of the plan below.
  */
@@ -258,7 +245,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 		return NIL;
 	stmt->relationOids = list_concat(stmt->relationOids, all.depends.relids);
 	stmt->invalItems = list_concat(stmt->invalItems, all.depends.items);
-	foreach(lc, tp_statement_gathers(stmt))
+	foreach(lc, all.gathers)
 	{
 		Plan	   *gather = lfirst(lc);
 		PlanFacts	below = tp_plan_facts(gather->lefttree, stmt);
@@ -284,8 +271,9 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 		info.any_user_code = all.user_code;
 		info.any_volatile = all.is_volatile;
 		info.calls_volatile = all.calls_volatile;
-		info.processes = tp_process_limit(gather->lefttree,
-										  planned_workers(gather));
+		info.processes = tp_process_limit(gather->lefttree, IsA(gather, Gather) ?
+										  ((Gather *) gather)->num_workers :
+										  ((GatherMerge *) gather)->num_workers);
 		insert_flush_node(gather, &info, ++last_id);
 		flushed = list_concat_unique_oid(flushed, info.relids);
 	}
