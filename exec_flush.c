@@ -319,8 +319,8 @@ pages_to_share(TempFlushState *state)
 
 	if (!tp_sharing())
 		return 0;
-	cost = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(state->plan.any_user_code),
-								   state->plan.relids, state->plan.indexes);
+	cost = tp_flush_estimate(state->plan.relids, state->plan.indexes,
+							 state->plan.any_user_code);
 	return cost.share && workers_can_map() ? cost.shareable : 0;
 }
 

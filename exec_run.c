@@ -21,7 +21,6 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "exec.h"
@@ -40,8 +39,6 @@
 static bool
 leader_alone_is_cheaper(List *flush_nodes)
 {
-	const FlushPlan *first = tp_flush_node_plan(linitial(flush_nodes));
-	LocalBufStats *stats = tp_localbuf_stats_for_price(first->any_user_code);
 	Cost		planned = 0;	/* the charge when planned */
 	Cost		charge = 0;		/* the charge now, without the search */
 	Cost		search = 0;
@@ -51,8 +48,8 @@ leader_alone_is_cheaper(List *flush_nodes)
 	foreach(lc, flush_nodes)
 	{
 		const FlushPlan *plan = tp_flush_node_plan(lfirst(lc));
-		FlushCost	now = tp_flush_cost_of_tables(stats, plan->relids,
-												  plan->indexes);
+		FlushCost	now = tp_flush_estimate(plan->relids, plan->indexes,
+											plan->any_user_code);
 
 		planned += plan->planned.charge;
 		charge += now.charge - now.search;

@@ -24,7 +24,6 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "miscadmin.h"
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
 #include "nodes/value.h"
@@ -256,10 +255,8 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 			continue;
 		info.relids = below.temp_tables;
 		info.indexes = below.indexes;
-		charged = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(false), info.relids,
-										  NIL).charge;
-		info.planned = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(all.user_code),
-											   info.relids, info.indexes);
+		charged = tp_flush_estimate(info.relids, NIL, false).charge;
+		info.planned = tp_flush_estimate(info.relids, info.indexes, all.user_code);
 		if (debug_parallel_query == DEBUG_PARALLEL_OFF)
 			info.planned.charge = charged;
 		info.saving = tp_saving_of_gather(planning->savings, info.relids,

@@ -397,15 +397,6 @@ note_saving(PlannerInfo *root, List *rels, GatherOver over, List *relids,
  * ----------
  */
 
-static FlushCost
-flush_cost(List *relids)
-{
-	FlushCost	none = {0};
-
-	return relids == NIL ? none :
-		tp_flush_cost_of_tables(tp_localbuf_stats_for_price(false), relids, NIL);
-}
-
 /*
  * Charge the Gather paths of rel, a base relation or the topmost join of a
  * query level, and of what is made of it until the next charge.
@@ -421,7 +412,7 @@ tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
 		List	   *relids = whole && no_gather_can_win(root, rel) ? NIL :
 			tables_of_rel(root, rel);
 
-		flush = flush_cost(relids);
+		flush = tp_flush_estimate(relids, NIL, false);
 		note_saving(root, list_make1(rel), whole ? GATHER_WHOLE : GATHER_SCAN,
 					relids, flush);
 	}
@@ -476,7 +467,7 @@ tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final)
 	if (possible)
 	{
 		relids = tables_of_level(root, tables_of_level(parent, NIL));
-		flush = flush_cost(relids);
+		flush = tp_flush_estimate(relids, NIL, false);
 		tp_charge_gathers(flush.charge);
 	}
 	note_saving(parent, parts, GATHER_UNION, relids, flush);
@@ -515,7 +506,7 @@ tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 	}
 	if (partial != NIL)
 	{
-		flush = flush_cost(relids);
+		flush = tp_flush_estimate(relids, NIL, false);
 		note_saving(root, partial, GATHER_JOIN, relids, flush);
 	}
 	tp_charge_gathers(flush.charge);

@@ -106,8 +106,7 @@ plan_modification(const PlannerCall *call)
 			!plan_costs_less(stmt->planTree, parallel->planTree))
 			return parallel;
 	}
-	if (refusal != RUN_AHEAD_ALLOWED)
-		tp_note_refusal(stmt, refusal);
+	tp_note_refusal(stmt, refusal);
 	return stmt;
 }
 
@@ -141,8 +140,7 @@ plan_portions(const PlannerCall *call)
 				return parallel;
 		}
 	}
-	if (refusal != RUN_AHEAD_ALLOWED)
-		tp_note_refusal(stmt, refusal);
+	tp_note_refusal(stmt, refusal);
 	return stmt;
 }
 
