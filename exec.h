@@ -49,6 +49,7 @@ extern void tp_explain_names(const char *label, List *relids, ExplainState *es);
 /* exec_run_ahead.c */
 extern void tp_register_run_ahead_node(void);
 extern void tp_run_portions_ahead(QueryDesc *queryDesc);
+extern void tp_run_insertion_ahead(QueryDesc *queryDesc);
 
 /* exec_worker.c */
 extern void tp_worker_open_pool(SMgrRelation file, int size, bool pool_used);

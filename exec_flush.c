@@ -41,7 +41,6 @@ typedef struct TempFlushState
 	FlushPlan	plan;
 	PlanState  *gather;			/* in the leader: the Gather above */
 	const char *skipped;		/* why it was left to the leader, or NULL */
-	bool		launched;		/* a launch that is not counted yet */
 	int			limit;			/* pages to list that are not listed yet */
 	int			capacity;		/* pages for which shared has room */
 	FlushShared *shared;		/* in the leader; see tp_look_at_workers() */
@@ -97,15 +96,6 @@ tp_register_flush_node(void)
 	   &((GatherState *) (state)->gather)->field : \
 	   &((GatherMergeState *) (state)->gather)->field))
 
-/* Add the workers of the last launch to the session's counter, once. */
-static void
-count_launched_workers(TempFlushState *state)
-{
-	if (state->launched)
-		tp_session_stats.workers_launched += GATHER_FIELD(state, nworkers_launched);
-	state->launched = false;
-}
-
 static Node *
 temp_flush_create_state(CustomScan *cscan)
 {
@@ -118,18 +108,8 @@ temp_flush_create_state(CustomScan *cscan)
 }
 
 /*
- * The child's row is this node's row: no copy, no projection.
- * Replaces ExecCustomScan() of nodeCustom.c.
- */
-static TupleTableSlot *
-temp_flush_pass_on(PlanState *ps)
-{
-	return ExecProcNode(outerPlanState(ps));
-}
-
-/*
  * Has the last launch got all the processes that may run the plan below, so that
- * the leader stays out?  In the leader.
+ * the leader stays out?  False in a worker.
  */
 static bool
 leader_only_gathers(TempFlushState *state)
@@ -139,12 +119,12 @@ leader_only_gathers(TempFlushState *state)
 }
 
 /*
- * The same in the leader if the number of processes is limited.  To its Gather, no
- * row means that the leader has no more rows to add to those of the workers, as at
- * the end of its part of them.
+ * The child's row is this node's row: no copy, no projection.  To the Gather, no row
+ * means that the leader has no more rows to add to those of the workers, as at the end
+ * of its part of them.  Replaces ExecCustomScan() of nodeCustom.c.
  */
 static TupleTableSlot *
-temp_flush_pass_on_limited(PlanState *ps)
+temp_flush_pass_on(PlanState *ps)
 {
 	if (leader_only_gathers((TempFlushState *) ps))
 		return NULL;
@@ -165,10 +145,7 @@ temp_flush_begin(CustomScanState *css, EState *estate, int eflags)
 	ps->resultopsset = true;
 
 	/* bypass nodeCustom.c: one indirect call for each row is enough */
-	if (((TempFlushState *) css)->plan.processes > 0 && !IsParallelWorker())
-		ps->ExecProcNode = temp_flush_pass_on_limited;
-	else
-		ps->ExecProcNode = temp_flush_pass_on;
+	ps->ExecProcNode = temp_flush_pass_on;
 }
 
 static void
@@ -279,7 +256,7 @@ tp_look_at_workers(List *flush_nodes)
 	{
 		TempFlushState *state = lfirst(lc);
 
-		count_launched_workers(state);
+		tp_session_stats.workers_launched += GATHER_FIELD(state, nworkers_launched);
 
 		/*
 		 * The dynamic shared memory is there as long as the Gather has it:
@@ -342,8 +319,8 @@ pages_to_share(TempFlushState *state)
 
 	if (!tp_sharing())
 		return 0;
-	cost = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(state->plan.any_user_code),
-								   state->plan.relids, state->plan.indexes);
+	cost = tp_flush_estimate(state->plan.relids, state->plan.indexes,
+							 state->plan.any_user_code);
 	return cost.share && workers_can_map() ? cost.shareable : 0;
 }
 
@@ -408,12 +385,9 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 			elog(ERROR, "temporary table \"%s\" is about to be read by workers but is not read-only",
 				 get_rel_name(lfirst_oid(lc)));
 	}
-	if (state->launched)
-	{
-		count_launched_workers(state);
-		/* the old workers are not counted again if this launch fails */
-		GATHER_FIELD(state, nworkers_launched) = 0;
-	}
+	/* those of the last launch, which are not counted again if this one fails */
+	tp_session_stats.workers_launched += GATHER_FIELD(state, nworkers_launched);
+	GATHER_FIELD(state, nworkers_launched) = 0;
 	state->skipped = tp_sends_temp_toast_pointer(state->gather) ?
 		"a parameter is a value in a temporary table's TOAST table" : NULL;
 	if (state->skipped != NULL)
@@ -426,7 +400,6 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 								pcxt->nworkers);
 	shared->tuples_needed = GATHER_FIELD(state, tuples_needed);
 	shared->pool_used = !tp_temp_buffers_may_be_set();
-	state->launched = true;
 	if (plan->relids == NIL)
 		return;
 

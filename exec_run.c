@@ -9,7 +9,7 @@
  * of a whole statement, or of a part of it (exec_run_ahead.c).
  *
  * The query of CREATE TABLE AS may have to do without workers whatever its flush
- * costs, or have its rows kept until they have exited.
+ * costs, or be run ahead.
  *
  * The invariants: any other plan whose flush is charged no more than when it was
  * planned runs as planned, and a cached plan is never changed.  Workers for a
@@ -21,11 +21,7 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
-#include "executor/tstoreReceiver.h"
-#include "miscadmin.h"
 #include "utils/memutils.h"
-#include "utils/tuplestore.h"
 
 #include "exec.h"
 #include "readonly.h"
@@ -43,8 +39,6 @@
 static bool
 leader_alone_is_cheaper(List *flush_nodes)
 {
-	const FlushPlan *first = tp_flush_node_plan(linitial(flush_nodes));
-	LocalBufStats *stats = tp_localbuf_stats_for_price(first->any_user_code);
 	Cost		planned = 0;	/* the charge when planned */
 	Cost		charge = 0;		/* the charge now, without the search */
 	Cost		search = 0;
@@ -54,8 +48,8 @@ leader_alone_is_cheaper(List *flush_nodes)
 	foreach(lc, flush_nodes)
 	{
 		const FlushPlan *plan = tp_flush_node_plan(lfirst(lc));
-		FlushCost	now = tp_flush_cost_of_tables(stats, plan->relids,
-												  plan->indexes);
+		FlushCost	now = tp_flush_estimate(plan->relids, plan->indexes,
+											plan->any_user_code);
 
 		planned += plan->planned.charge;
 		charge += now.charge - now.search;
@@ -169,17 +163,7 @@ typedef struct ExecutorCall
 {
 	ExecutorRun_hook_type next;
 	ExecutorRunArgs args;
-	bool		keep;			/* insert rows after parallel mode? */
 } ExecutorCall;
-
-static void
-run_executor(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
-{
-	if (next)
-		next(EXECUTOR_RUN_PASS);
-	else
-		standard_ExecutorRun(EXECUTOR_RUN_PASS);
-}
 
 /*
  * Run the executor without parallel mode.  ExecutePlan() looks at
@@ -187,7 +171,7 @@ run_executor(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
  * plan.  So it gets a copy with the flag cleared, in the query's memory context.
  */
 static void
-run_without_workers(ExecutorCall *call)
+run_without_parallel_mode(ExecutorCall *call)
 {
 	QueryDesc  *queryDesc = call->args.queryDesc;
 	PlannedStmt *stmt = queryDesc->plannedstmt;
@@ -199,7 +183,7 @@ run_without_workers(ExecutorCall *call)
 	queryDesc->plannedstmt = copy;
 	PG_TRY();
 	{
-		run_executor(call->next, EXECUTOR_RUN_UNPACK(&call->args));
+		call->next(EXECUTOR_RUN_UNPACK(&call->args));
 	}
 	PG_FINALLY();
 	{
@@ -208,138 +192,48 @@ run_without_workers(ExecutorCall *call)
 	PG_END_TRY();
 }
 
-/*
- * Does queryDesc's statement read temporary tables in workers, and the receiver of
- * its rows insert them into a table?  If so, sets *plan to that of a flush node.
- */
-static bool
-inserts_rows(QueryDesc *queryDesc, FlushPlan *plan)
-{
-	ListCell   *lc;
-
-	if (queryDesc->dest->mydest != DestIntoRel)
-		return false;
-	foreach(lc, tp_statement_gathers(queryDesc->plannedstmt))
-	{
-		CustomScan *flush = tp_find_flush_node(((Plan *) lfirst(lc))->lefttree);
-
-		if (flush != NULL)
-		{
-			*plan = tp_flush_plan(flush);
-			return true;
-		}
-	}
-	return false;
-}
-
-/*
- * CREATE TABLE AS: core runs the executor in parallel mode and inserts each
- * row as it comes.  From 17 on, the end of a function's exception block is an
- * error then, which that block itself may catch, so that the function returns
- * something else.  (Over permanent tables it does so without this module,
- * too.)  So if the statement of plan runs functions that are not core's, its
- * rows are kept, and inserted when parallel mode has ended.
- */
-static bool
-keeps_rows(const FlushPlan *plan)
-{
-	return PARALLEL_MODE_ALLOWS_SUBTRANSACTIONS && plan->any_user_code;
-}
-
-/*
- * Why CREATE TABLE AS, with stmt as its query, must not use workers; NULL if it may.
- * A prepared statement may have been planned for something else.
- */
-static const char *
-refusal_to_insert(PlannedStmt *stmt, const FlushPlan *plan)
-{
-	if (plan->any_volatile)
-		return "query calls a volatile function";
-	if (tp_rows_exceed_file_limit(stmt->planTree) && keeps_rows(plan))
-		return "its rows may exceed temp_file_limit";
-	return NULL;
-}
-
-/*
- * Pass the rows of a tuplestore to queryDesc's receiver, which has been started, as
- * ExecutePlan() of execMain.c does, and shut it down.
- */
-static void
-pass_on_rows(QueryDesc *queryDesc, Tuplestorestate *rows)
-{
-	DestReceiver *dest = queryDesc->dest;
-	TupleTableSlot *slot = MakeSingleTupleTableSlot(queryDesc->tupDesc,
-													&TTSOpsMinimalTuple);
-
-	while (tuplestore_gettupleslot(rows, true, false, slot))
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (!dest->receiveSlot(slot, dest))
-			break;
-	}
-	dest->rShutdown(dest);
-	ExecDropSingleTupleTableSlot(slot);
-}
-
-/*
- * Run the executor in parallel mode, and pass its rows to their receiver when that
- * has ended, as in an INSERT (exec_run_ahead.c).
- */
-static void
-run_and_insert(ExecutorCall *call)
-{
-	QueryDesc  *queryDesc = call->args.queryDesc;
-	DestReceiver *dest = queryDesc->dest;
-	MemoryContext context = queryDesc->estate->es_query_cxt;
-	MemoryContext old = MemoryContextSwitchTo(context);
-	Tuplestorestate *rows = tuplestore_begin_heap(false, false, work_mem);
-
-	MemoryContextSwitchTo(old);
-
-	/* creates the table, and marks the command ID as used: see run_child() */
-	dest->rStartup(dest, queryDesc->operation, queryDesc->tupDesc);
-	CommandCounterIncrement();
-	PG_TRY();
-	{
-		queryDesc->dest = CreateDestReceiver(DestTuplestore);
-		SetTuplestoreDestReceiverParams(queryDesc->dest, rows, context, false,
-										NULL, NULL);
-		run_executor(call->next, EXECUTOR_RUN_UNPACK(&call->args));
-		queryDesc->dest->rDestroy(queryDesc->dest);
-	}
-	PG_FINALLY();
-	{
-		queryDesc->dest = dest;
-	}
-	PG_END_TRY();
-	pass_on_rows(queryDesc, rows);
-	tuplestore_end(rows);
-}
-
 static void
 run_statement(bool parallel, void *arg)
 {
 	ExecutorCall *call = arg;
 
-	if (!parallel)
-		run_without_workers(call);
-	else if (call->keep)
-		run_and_insert(call);
+	if (parallel)
+		call->next(EXECUTOR_RUN_UNPACK(&call->args));
 	else
-		run_executor(call->next, EXECUTOR_RUN_UNPACK(&call->args));
+		run_without_parallel_mode(call);
 }
 
 /*
- * Run the executor on a plan that needs parallel mode.  next is the
- * ExecutorRun hook of another module, or NULL for standard_ExecutorRun().
- * Raises what that raises.
+ * If queryDesc's statement reads temporary tables in workers, and the receiver of its
+ * rows inserts them into a table: the plan of one of its flush nodes, which has what is
+ * said of the statement.  Otherwise NULL.
+ */
+static const FlushPlan *
+flush_plan_of_insertion(QueryDesc *queryDesc)
+{
+	List	   *flush_nodes = queryDesc->dest->mydest != DestIntoRel ? NIL :
+		tp_find_flush_nodes(queryDesc->planstate);
+
+	return flush_nodes == NIL ? NULL : tp_flush_node_plan(linitial(flush_nodes));
+}
+
+/*
+ * Run the executor on a plan that needs parallel mode, by next, an ExecutorRun hook or
+ * standard_ExecutorRun().  Raises what that raises.
+ *
+ * In CREATE TABLE AS, core runs the executor in parallel mode and inserts each row as it
+ * comes.  A prepared statement may have been planned for something else, so it is known
+ * only now that a volatile function may look at the new table.  From 17 on, the end of
+ * a function's exception block is an error in parallel mode, which that block itself may
+ * catch, so that the function returns something else.  (Over permanent tables it does
+ * so without this module, too.)  So if the statement runs functions that are not
+ * core's, it is run ahead.
  */
 void
 tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 {
-	ExecutorCall call = {next, EXECUTOR_RUN_PACK, false};
-	PlannedStmt *stmt = queryDesc->plannedstmt;
-	FlushPlan	plan;
+	ExecutorCall call = {next, EXECUTOR_RUN_PACK};
+	const FlushPlan *plan;
 	const char *refusal = NULL;
 
 	Assert(queryDesc->plannedstmt->parallelModeNeeded);
@@ -347,13 +241,21 @@ tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	/* ExecutePlan() enters parallel mode only if it is to return all rows */
 	if (count != 0 || queryDesc->already_executed)
 	{
-		run_executor(next, EXECUTOR_RUN_PASS);
+		next(EXECUTOR_RUN_PASS);
 		return;
 	}
-	if (inserts_rows(queryDesc, &plan))
+	plan = flush_plan_of_insertion(queryDesc);
+	if (plan != NULL && plan->any_volatile)
+		refusal = "query calls a volatile function";
+	else if (plan != NULL && plan->any_user_code && PARALLEL_MODE_ALLOWS_SUBTRANSACTIONS)
 	{
-		refusal = refusal_to_insert(stmt, &plan);
-		call.keep = keeps_rows(&plan);
+		if (!tp_rows_exceed_file_limit(queryDesc->planstate->plan))
+		{
+			tp_run_insertion_ahead(queryDesc);
+			run_without_parallel_mode(&call);
+			return;
+		}
+		refusal = "its rows may exceed temp_file_limit";
 	}
 	tp_run_parallel(queryDesc->planstate, refusal, run_statement, &call);
 }

@@ -11,7 +11,7 @@
  * is executed between two of its rows, is as without workers.
  *
  * ExecutePlan() of execMain.c must not run the statement in parallel mode.  So
- * parallelModeNeeded is not set in a statement with the node.
+ * parallelModeNeeded is not set in a statement with the node in its plan.
  *
  * The invariant: no row is returned while the process is in parallel mode or a table
  * of the statement is read-only.
@@ -33,6 +33,7 @@ typedef struct RunAheadState
 	Tuplestorestate *rows;		/* NULL until the child has run */
 	int			eflags;			/* how the rows may be fetched */
 	Oid			user;			/* when the execution began */
+	bool		inserts;		/* are its rows those of CREATE TABLE AS? */
 	TupleTableSlot *copy;		/* NULL, or where the parent expects them */
 } RunAheadState;
 
@@ -68,6 +69,13 @@ run_ahead_create_state(CustomScan *cscan)
 	NodeSetTag(state, T_CustomScanState);
 	state->css.methods = &exec_methods;
 	return (Node *) state;
+}
+
+static bool
+changes_table(RunAheadState *state)
+{
+	return state->inserts ||
+		state->css.ss.ps.state->es_plannedstmt->commandType != CMD_SELECT;
 }
 
 /* Run the child to its end, and store its rows. */
@@ -109,7 +117,7 @@ run_child(bool parallel, void *arg)
 		store_rows(state);
 		return;
 	}
-	if (estate->es_plannedstmt->commandType != CMD_SELECT)
+	if (changes_table(state))
 		CommandCounterIncrement();
 	estate->es_use_parallel_mode = true;
 	EnterParallelMode();
@@ -138,7 +146,7 @@ nothing_has_changed(RunAheadState *state)
 	EState	   *estate = state->css.ss.ps.state;
 
 	return GetUserId() == state->user && may_read_tables(estate) &&
-		(estate->es_plannedstmt->commandType != CMD_SELECT ||
+		(changes_table(state) ||
 		 GetCurrentCommandId(false) == estate->es_snapshot->curcid);
 }
 
@@ -237,8 +245,7 @@ run_ahead_rescan(CustomScanState *css)
 {
 	RunAheadState *state = (RunAheadState *) css;
 
-	if (css->ss.ps.chgParam != NULL ||
-		css->ss.ps.state->es_plannedstmt->commandType != CMD_SELECT)
+	if (css->ss.ps.chgParam != NULL || changes_table(state))
 		elog(ERROR, "rows that were run ahead cannot be found again");
 	ExecScanReScan(&css->ss);
 	if (state->rows != NULL)
@@ -246,16 +253,16 @@ run_ahead_rescan(CustomScanState *css)
 }
 
 /* ----------
- * Queries that turn out to be fetched in portions
+ * Queries of which the planner has not known that they are run ahead
  * ----------
  */
 
 /*
  * Put the node above child, a part of the state of a query, at *link.  Its parent's
  * expressions have been compiled for the kind of slot in which child returns its
- * rows.
+ * rows.  Returns the node's state.
  */
-static void
+static RunAheadState *
 put_above(PlanState **link, CustomScan *node)
 {
 	PlanState  *child = *link;
@@ -274,6 +281,7 @@ put_above(PlanState **link, CustomScan *node)
 		state->copy = ExecInitExtraTupleSlot(child->state, ExecGetResultType(child),
 											 ops);
 	*link = &state->css.ss.ps;
+	return state;
 }
 
 /*
@@ -306,11 +314,25 @@ tp_run_portions_ahead(QueryDesc *queryDesc)
 	{
 		if ((*link)->plan == place)
 		{
-			put_above(link, node);
+			(void) put_above(link, node);
 			break;
 		}
 		link = IsA(*link, SubqueryScanState) ?
 			&((SubqueryScanState *) *link)->subplan : &outerPlanState(*link);
 	}
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * The same for a query whose rows CREATE TABLE AS inserts, and which is about to be run
+ * to its end: all of it.
+ */
+void
+tp_run_insertion_ahead(QueryDesc *queryDesc)
+{
+	MemoryContext old = MemoryContextSwitchTo(queryDesc->estate->es_query_cxt);
+
+	put_above(&queryDesc->planstate,
+			  tp_run_ahead_node(queryDesc->planstate->plan, -1))->inserts = true;
 	MemoryContextSwitchTo(old);
 }

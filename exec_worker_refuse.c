@@ -50,9 +50,7 @@
 #include "postgres.h"
 
 #include "access/detoast.h"
-#include "catalog/namespace.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_inherits.h"
 #include "nodes/nodeFuncs.h"
 #include "storage/ipc.h"
 #include "utils/lsyscache.h"
@@ -107,33 +105,15 @@ tp_worker_refuse_statement(List *rtable)
 }
 
 /*
- * Does the scan of rte, a permanent table, include temporary tables of this
- * session that inherit from it?  They are not in the range table before
- * expand_inherited_rtentry() of inherit.c, which leaves them out if
- * they have been marked, see below.
+ * Does node name a temporary table, or one with temporary children?  The planner
+ * leaves these out if they have been marked, see below.
  */
-static bool
-has_temp_children(RangeTblEntry *rte)
-{
-	ListCell   *lc;
-
-	if (rte->rtekind != RTE_RELATION || !rte->inh ||
-		rte->relkind != RELKIND_RELATION || !has_subclass(rte->relid))
-		return false;
-	foreach(lc, find_all_inheritors(rte->relid, NoLock, NULL))
-	{
-		if (isTempNamespace(get_rel_namespace(lfirst_oid(lc))))
-			return true;
-	}
-	return false;
-}
-
 static bool
 includes_temp_table(Node *node)
 {
 	return IsA(node, RangeTblEntry) &&
 		(is_temp_storage((RangeTblEntry *) node) ||
-		 has_temp_children((RangeTblEntry *) node));
+		 tp_has_temp_child((RangeTblEntry *) node));
 }
 
 /*

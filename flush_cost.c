@@ -234,8 +234,7 @@ add_writes(FlushCost *cost, LocalBufStats *stats, List *family)
 /*
  * The cost and the charge of a flush of the tables relids, a List of Oid
  * without duplicates, with their TOAST tables and those of their indexes that
- * are in indexes, by the counts in stats.  The tables are locked.  If relids
- * is NIL, all is 0.
+ * are in indexes, by the counts in stats.  The tables are locked.
  */
 FlushCost
 tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
@@ -244,9 +243,6 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 	Cost		saved = 0;
 	ListCell   *lc;
 	int			unshared;
-
-	if (relids == NIL)
-		return result;
 
 	foreach(lc, relids)
 	{
@@ -276,6 +272,19 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 	result.charge += result.search;
 	result.cost += result.search;
 	return result;
+}
+
+/*
+ * The same for a decision about a statement, which runs user code or not, by counts
+ * that may be old (localbuf_stats.c); all 0 if relids is NIL.
+ */
+FlushCost
+tp_flush_estimate(List *relids, List *indexes, bool user_code)
+{
+	FlushCost	none = {0};
+
+	return relids == NIL ? none :
+		tp_flush_cost_of_tables(tp_localbuf_stats_for_price(user_code), relids, indexes);
 }
 
 /*

@@ -149,6 +149,7 @@ typedef struct FlushCost
 
 extern FlushCost tp_flush_cost_of_tables(LocalBufStats *stats, List *relids,
 										 List *indexes);
+extern FlushCost tp_flush_estimate(List *relids, List *indexes, bool user_code);
 extern void tp_settle_accounts(List *relids, LocalBufStats *left);
 
 /* localbuf_flush.c */

@@ -167,13 +167,11 @@ compare_buffers(const void *a, const void *b)
 static bool
 follows(BufferDesc *prev, BufferDesc *next)
 {
-	RelFileLocator p = BufTagGetRelFileLocator(&prev->tag);
-	RelFileLocator n = BufTagGetRelFileLocator(&next->tag);
+	BufferTag	following = prev->tag;
 
-	return next->tag.blockNum == prev->tag.blockNum + 1 &&
-		next->tag.blockNum % ((BlockNumber) RELSEG_SIZE) != 0 &&
-		BufTagGetForkNum(&prev->tag) == BufTagGetForkNum(&next->tag) &&
-		memcmp(&p, &n, sizeof(RelFileLocator)) == 0;
+	following.blockNum++;
+	return memcmp(&next->tag, &following, sizeof(BufferTag)) == 0 &&
+		following.blockNum % ((BlockNumber) RELSEG_SIZE) != 0;
 }
 
 /*

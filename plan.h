@@ -86,9 +86,8 @@ extern PlannedStmt *tp_call_planner(const PlannerCall *call, Planning *planning)
 /* plan_gather_cost.c */
 extern void tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel);
 extern void tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final);
-extern RelOptInfo *tp_next_join_search(join_search_hook_type next,
-									   PlannerInfo *root, int levels_needed,
-									   List *initial_rels);
+extern RelOptInfo *tp_standard_join_search(PlannerInfo *root, int levels_needed,
+										   List *initial_rels);
 extern RelOptInfo *tp_join_search_with_flush_cost(join_search_hook_type next,
 												  PlannerInfo *root,
 												  int levels_needed,
@@ -115,6 +114,7 @@ typedef struct PlanFacts
 	List	   *temp_tables;	/* OIDs of this session's, without duplicates */
 	List	   *indexes;		/* the same for their indexes that are scanned */
 	Bitmapset  *subplans;		/* plan_ids */
+	List	   *gathers;		/* Gather and Gather Merge nodes */
 	List	   *lookups;		/* of Lookup, in temporary tables */
 	int			pins;			/* number of local buffers for all pages that
 								 * may be pinned at once */
@@ -145,7 +145,6 @@ extern Plan **tp_tuple_bound_child(Plan *plan);
 extern List *tp_plan_expressions(Plan *plan);
 extern PlanFacts tp_plan_facts(Plan *plan, PlannedStmt *stmt);
 extern PlanFacts tp_statement_facts(PlannedStmt *stmt);
-extern List *tp_statement_gathers(PlannedStmt *stmt);
 
 /* plan_expression.c */
 extern bool tp_contains(Node *node, bool (*test) (Node *));
@@ -154,6 +153,7 @@ extern bool tp_expression_is_user_code(Node *node);
 extern bool tp_checks_domain(Node *node);
 extern void tp_add_expression(Node *node, PlanFacts *facts);
 extern bool tp_names_temp_table(List *rtable);
+extern bool tp_has_temp_child(RangeTblEntry *rte);
 extern bool tp_any_range_table_entry(Query *query, bool (*test) (Node *));
 extern bool tp_reads_temp_table(Query *query);
 

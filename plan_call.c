@@ -144,13 +144,6 @@ end_planning(Planning *planning)
 	innermost = planning->outer;
 }
 
-static PlannedStmt *
-call_planner(const PlannerCall *call)
-{
-	return call->next ? call->next(PLANNER_HOOK_UNPACK(&call->args)) :
-		standard_planner(PLANNER_HOOK_UNPACK(&call->args));
-}
-
 /*
  * Call the planner for what is in *planning, in which the other members are zero.
  * Returns the plan, without flush nodes, and in *planning what was charged, both in
@@ -165,13 +158,13 @@ tp_call_planner(const PlannerCall *call, Planning *planning)
 
 	if (innermost == NULL && !planning->temp_tables &&
 		!planning->modifies)
-		return call_planner(call);
+		return call->next(PLANNER_HOOK_UNPACK(&call->args));
 
 	guc_level = NewGUCNestLevel();
 	begin_planning(planning);
 	PG_TRY();
 	{
-		result = call_planner(call);
+		result = call->next(PLANNER_HOOK_UNPACK(&call->args));
 	}
 	PG_FINALLY();
 	{

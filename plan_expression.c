@@ -29,6 +29,7 @@
 #include "access/htup_details.h"
 #include "access/transam.h"
 #include "access/tupdesc.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_proc.h"
@@ -432,17 +433,22 @@ tp_names_temp_table(List *rtable)
 	return false;
 }
 
-/* Has a permanent table temporary children?  A partitioned one cannot. */
-static bool
-has_temp_child(RangeTblEntry *rte)
+/*
+ * Do temporary tables of this session inherit from rte, a permanent table?  A
+ * partitioned one has none.  They are not in the range table before
+ * expand_inherited_rtentry() of inherit.c.
+ */
+bool
+tp_has_temp_child(RangeTblEntry *rte)
 {
 	ListCell   *lc;
 
-	if (!rte->inh || rte->relkind != RELKIND_RELATION || !has_subclass(rte->relid))
+	if (rte->rtekind != RTE_RELATION || !rte->inh ||
+		rte->relkind != RELKIND_RELATION || !has_subclass(rte->relid))
 		return false;
 	foreach(lc, find_all_inheritors(rte->relid, NoLock, NULL))
 	{
-		if (get_rel_persistence(lfirst_oid(lc)) == RELPERSISTENCE_TEMP)
+		if (isTempNamespace(get_rel_namespace(lfirst_oid(lc))))
 			return true;
 	}
 	return false;
@@ -455,7 +461,7 @@ names_temp_table(Node *node)
 
 	return IsA(node, RangeTblEntry) && rte->rtekind == RTE_RELATION &&
 		(get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP ||
-		 has_temp_child(rte));
+		 tp_has_temp_child(rte));
 }
 
 /*

@@ -24,7 +24,6 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "miscadmin.h"
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
 #include "nodes/value.h"
@@ -186,19 +185,6 @@ tp_find_flush_node(Plan *top)
 }
 
 /*
- * Number of workers that divide the plan below gather with the leader; 0 if
- * one process runs all of it.
- */
-static int
-planned_workers(Plan *gather)
-{
-	if (IsA(gather, GatherMerge))
-		return ((GatherMerge *) gather)->num_workers;
-	return ((Gather *) gather)->single_copy ? 0 :
-		((Gather *) gather)->num_workers;
-}
-
-/*
  * Does the leader send workers of gather values, which may be TOAST pointers into a
  * temporary table (exec_worker_refuse.c)?  facts are those of the plan below.
  */
@@ -258,7 +244,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 		return NIL;
 	stmt->relationOids = list_concat(stmt->relationOids, all.depends.relids);
 	stmt->invalItems = list_concat(stmt->invalItems, all.depends.items);
-	foreach(lc, tp_statement_gathers(stmt))
+	foreach(lc, all.gathers)
 	{
 		Plan	   *gather = lfirst(lc);
 		PlanFacts	below = tp_plan_facts(gather->lefttree, stmt);
@@ -269,10 +255,8 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 			continue;
 		info.relids = below.temp_tables;
 		info.indexes = below.indexes;
-		charged = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(false), info.relids,
-										  NIL).charge;
-		info.planned = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(all.user_code),
-											   info.relids, info.indexes);
+		charged = tp_flush_estimate(info.relids, NIL, false).charge;
+		info.planned = tp_flush_estimate(info.relids, info.indexes, all.user_code);
 		if (debug_parallel_query == DEBUG_PARALLEL_OFF)
 			info.planned.charge = charged;
 		info.saving = tp_saving_of_gather(planning->savings, info.relids,
@@ -284,8 +268,9 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 		info.any_user_code = all.user_code;
 		info.any_volatile = all.is_volatile;
 		info.calls_volatile = all.calls_volatile;
-		info.processes = tp_process_limit(gather->lefttree,
-										  planned_workers(gather));
+		info.processes = tp_process_limit(gather->lefttree, IsA(gather, Gather) ?
+										  ((Gather *) gather)->num_workers :
+										  ((GatherMerge *) gather)->num_workers);
 		insert_flush_node(gather, &info, ++last_id);
 		flushed = list_concat_unique_oid(flushed, info.relids);
 	}

@@ -398,15 +398,6 @@ note_saving(PlannerInfo *root, List *rels, GatherOver over, List *relids,
  * ----------
  */
 
-static FlushCost
-flush_cost(List *relids)
-{
-	FlushCost	none = {0};
-
-	return relids == NIL ? none :
-		tp_flush_cost_of_tables(tp_localbuf_stats_for_price(false), relids, NIL);
-}
-
 /*
  * Charge the Gather paths of rel, a base relation or the topmost join of a
  * query level, and of what is made of it until the next charge.
@@ -422,7 +413,7 @@ tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel)
 		List	   *relids = whole && no_gather_can_win(root, rel) ? NIL :
 			tables_of_rel(root, rel);
 
-		flush = flush_cost(relids);
+		flush = tp_flush_estimate(relids, NIL, false);
 		note_saving(root, list_make1(rel), whole ? GATHER_WHOLE : GATHER_SCAN,
 					relids, flush);
 	}
@@ -477,31 +468,24 @@ tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final)
 	if (possible)
 	{
 		relids = tables_of_level(root, tables_of_level(parent, NIL));
-		flush = flush_cost(relids);
+		flush = tp_flush_estimate(relids, NIL, false);
 		tp_charge_gathers(flush.charge);
 	}
 	note_saving(parent, parts, GATHER_UNION, relids, flush);
 }
 
-/*
- * Run the join search that would run without this module: next, another
- * module's, or if that is NULL the one that make_rel_from_joinlist() of
- * allpaths.c chooses.
- */
+/* The join search of the server, as make_rel_from_joinlist() of allpaths.c chooses it. */
 RelOptInfo *
-tp_next_join_search(join_search_hook_type next, PlannerInfo *root,
-					int levels_needed, List *initial_rels)
+tp_standard_join_search(PlannerInfo *root, int levels_needed, List *initial_rels)
 {
-	if (next != NULL)
-		return next(root, levels_needed, initial_rels);
 	if (enable_geqo && levels_needed >= geqo_threshold)
 		return geqo(root, levels_needed, initial_rels);
 	return standard_join_search(root, levels_needed, initial_rels);
 }
 
 /*
- * The same with charges.  The Gathers over a part of the join are charged with
- * the flush of all relations that workers may read.
+ * Run next, a join search, with charges.  The Gathers over a part of the join are
+ * charged with the flush of all relations that workers may read.
  */
 RelOptInfo *
 tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
@@ -523,11 +507,11 @@ tp_join_search_with_flush_cost(join_search_hook_type next, PlannerInfo *root,
 	}
 	if (partial != NIL)
 	{
-		flush = flush_cost(relids);
+		flush = tp_flush_estimate(relids, NIL, false);
 		note_saving(root, partial, GATHER_JOIN, relids, flush);
 	}
 	tp_charge_gathers(flush.charge);
-	rel = tp_next_join_search(next, root, levels_needed, initial_rels);
+	rel = next(root, levels_needed, initial_rels);
 	tp_charge_gather_of_rel(root, rel);
 	return rel;
 }

@@ -63,17 +63,6 @@ tp_usable_processors(void)
 }
 
 /*
- * Does each process that runs plan, a node below a Gather, run its child
- * completely?
- */
-static bool
-is_repeated(Plan *plan, Plan *child)
-{
-	return child == plan->righttree &&
-		!(IsA(child, Hash) && child->parallel_aware);
-}
-
-/*
  * Add to *cost the startup costs of the SubPlans in node: filling their hash
  * tables, or sorting or materializing their rows, as estimated by cost_subplan()
  * of costsize.c.
@@ -89,44 +78,32 @@ subplan_startup_walker(Node *node, Cost *cost)
 }
 
 /*
- * The cost that each process that runs plan, a partial plan, repeats in that
- * node itself, without its children: filling hash tables of its subplans, and
- * that of a hash join that is not a parallel hash, without temporary files, as
- * estimated by initial_cost_hashjoin() of costsize.c.
- */
-static Cost
-repeated_in_node(Plan *plan)
-{
-	Cost		cost = 0;
-
-	(void) subplan_startup_walker((Node *) plan->qual, &cost);
-	(void) subplan_startup_walker((Node *) plan->targetlist, &cost);
-	if (IsA(plan, HashJoin) && is_repeated(plan, plan->righttree))
-		cost += plan->righttree->plan_rows *
-			(cpu_operator_cost * list_length(((HashJoin *) plan)->hashclauses) +
-			 cpu_tuple_cost);
-	return cost;
-}
-
-/*
- * The same, with its children.  The first ones of an Append are each run by one
- * process alone.
+ * The cost that each process that runs plan, a partial plan, repeats: filling hash
+ * tables of its subplans, and the inner sides of joins; of a hash join with its hash
+ * table, for which the join waits before its first row.  The first children of an
+ * Append are each run by one process alone.
  */
 static Cost
 repeated_cost(Plan *plan)
 {
 	List	   *children = tp_plan_children(plan);
 	int			once = IsA(plan, Append) ? ((Append *) plan)->first_partial_plan : 0;
-	Cost		cost = repeated_in_node(plan);
+	Cost		cost = 0;
 	ListCell   *lc;
 
+	(void) subplan_startup_walker((Node *) plan->qual, &cost);
+	(void) subplan_startup_walker((Node *) plan->targetlist, &cost);
 	foreach(lc, children)
 	{
 		Plan	   *child = lfirst(lc);
 
-		if (foreach_current_index(lc) >= once)
-			cost += is_repeated(plan, child) ? child->total_cost :
-				repeated_cost(child);
+		if (foreach_current_index(lc) < once)
+			continue;
+		if (child != plan->righttree || (IsA(child, Hash) && child->parallel_aware))
+			cost += repeated_cost(child);
+		else
+			cost += IsA(child, Hash) ?
+				plan->startup_cost - plan->lefttree->startup_cost : child->total_cost;
 	}
 	list_free(children);
 	return cost;

@@ -29,12 +29,8 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
-#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
-#include "optimizer/planner.h"
-#include "optimizer/tlist.h"
 #include "parser/parsetree.h"
-#include "storage/fd.h"
 #include "utils/lsyscache.h"
 
 #include "plan.h"
@@ -297,12 +293,15 @@ give_defaults(CustomScan *node, List *defaults, PlannedStmt *stmt)
 /* cacheId of an item in invalItems, see plan_saving.c */
 #define NOT_RUN_AHEAD	(-1006)
 
-/* Note in stmt that it is not run ahead, and why. */
+/* Note in stmt that it is not run ahead, and why, if that has been refused. */
 void
 tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal)
 {
-	PlanInvalItem *item = makeNode(PlanInvalItem);
+	PlanInvalItem *item;
 
+	if (refusal == RUN_AHEAD_ALLOWED)
+		return;
+	item = makeNode(PlanInvalItem);
 	item->cacheId = NOT_RUN_AHEAD;
 	item->hashValue = refusal;
 	stmt->invalItems = lcons(item, stmt->invalItems);
@@ -415,7 +414,7 @@ tp_gains_enough(PlannedStmt *stmt, const Plan *ours, const Plan *serial)
 	Cost		cost = ours->total_cost;
 	ListCell   *lc;
 
-	foreach(lc, tp_statement_gathers(stmt))
+	foreach(lc, tp_statement_facts(stmt).gathers)
 	{
 		CustomScan *flush = tp_find_flush_node(((Plan *) lfirst(lc))->lefttree);
 

@@ -35,7 +35,6 @@
 #include <math.h>
 
 #include "nodes/nodeFuncs.h"
-#include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/plancat.h"
 #include "utils/inval.h"
@@ -342,11 +341,10 @@ existing_tables(List *relids)
  * than half, so that a plan is not made again at each execution.
  */
 static bool
-flush_pays(const FlushSaving *saving, LocalBufStats *stats)
+flush_pays(const FlushSaving *saving)
 {
-	FlushCost	flush = tp_flush_cost_of_tables(stats,
-												existing_tables(saving->relids),
-												saving->indexes);
+	FlushCost	flush = tp_flush_estimate(existing_tables(saving->relids),
+										  saving->indexes, false);
 	Cost		charge = flush.charge - flush.search;
 
 	return charge < saving->saving &&
@@ -373,7 +371,7 @@ estimated_rows(Relation table)
  * none gets more than that.
  */
 static void
-credit_saving(const FlushSaving *saving, LocalBufStats *stats)
+credit_saving(const FlushSaving *saving)
 {
 	List	   *relids = existing_tables(saving->relids);
 	Cost	   *price = palloc0(list_length(relids) * sizeof(Cost));
@@ -385,9 +383,8 @@ credit_saving(const FlushSaving *saving, LocalBufStats *stats)
 	{
 		int			i = foreach_current_index(lc);
 		Relation	table = tp_relation_open(lfirst_oid(lc));
-		FlushCost	flush = tp_flush_cost_of_tables(stats,
-													list_make1_oid(lfirst_oid(lc)),
-													saving->indexes);
+		FlushCost	flush = tp_flush_estimate(list_make1_oid(lfirst_oid(lc)),
+											  saving->indexes, false);
 
 		price[i] = flush.cost - flush.search;
 		if (flush.charge > flush.search && !isinf(price[i]))
@@ -411,7 +408,6 @@ credit_saving(const FlushSaving *saving, LocalBufStats *stats)
 static bool
 credit_savings(List *savings, PlanState *root)
 {
-	LocalBufStats *stats = NULL;
 	List	   *scanned = NIL;
 	bool		any = false;
 	ListCell   *lc;
@@ -425,16 +421,14 @@ credit_savings(List *savings, PlanState *root)
 			list_difference_oid(saving->relids, scanned) != NIL)
 			continue;
 		any = true;
-		if (stats == NULL)
-			stats = tp_localbuf_stats_for_price(false);
-		credit_saving(saving, stats);
+		credit_saving(saving);
 	}
 	foreach(lc, savings)
 	{
 		FlushSaving *saving = lfirst(lc);
 		ListCell   *relid_lc;
 
-		if (!any || !flush_pays(saving, stats))
+		if (!any || !flush_pays(saving))
 			continue;
 		foreach(relid_lc, existing_tables(saving->relids))
 			CallSyscacheCallbacks(PROCOID, replan_hash(lfirst_oid(relid_lc)));

@@ -111,8 +111,7 @@ plan_modification(const PlannerCall *call)
 			refusal = RUN_AHEAD_GAINS_LITTLE;
 		}
 	}
-	if (refusal != RUN_AHEAD_ALLOWED)
-		tp_note_refusal(stmt, refusal);
+	tp_note_refusal(stmt, refusal);
 	return stmt;
 }
 
@@ -146,8 +145,7 @@ plan_portions(const PlannerCall *call)
 				return parallel;
 		}
 	}
-	if (refusal != RUN_AHEAD_ALLOWED)
-		tp_note_refusal(stmt, refusal);
+	tp_note_refusal(stmt, refusal);
 	return stmt;
 }
 
@@ -186,13 +184,17 @@ tp_plan_statement(const PlannerCall *call)
 static List *
 not_analyzed(PlannedStmt *stmt)
 {
+	PlanFacts	facts;
 	List	   *result = NIL;
 	ListCell   *lc;
 
 	if (!tp_enabled || max_parallel_workers_per_gather == 0 ||
-		!tp_session_has_temp_tables() || tp_statement_gathers(stmt) != NIL)
+		!tp_session_has_temp_tables())
 		return NIL;
-	foreach(lc, tp_statement_facts(stmt).temp_tables)
+	facts = tp_statement_facts(stmt);
+	if (facts.gathers != NIL)
+		return NIL;
+	foreach(lc, facts.temp_tables)
 	{
 		Relation	table = RelationIdGetRelation(lfirst_oid(lc));
 

@@ -548,6 +548,8 @@ walk_plan(Plan *plan, NodeRun run, PlanWalk *walk)
 
 	(void) walk_expression((Node *) tp_plan_expressions(plan), walk);
 	(void) walk_expression((Node *) plan->initPlan, walk);
+	if (IsA(plan, Gather) || IsA(plan, GatherMerge))
+		facts->gathers = lappend(facts->gathers, plan);
 	if ((kind->flags & SCANS) != 0)
 		add_scan(plan, kind, run, walk, &pins);
 	if ((kind->flags & OTHER_MODULE) != 0)
@@ -606,40 +608,4 @@ tp_statement_facts(PlannedStmt *stmt)
 		walk_subplan(plan_id, &walk);
 	walk.facts.pins = local_buffers_for_pins(walk.facts.pins);
 	return walk.facts;
-}
-
-/* ----------
- * Gathers
- * ----------
- */
-static List *
-gathers_of_plan(Plan *plan, List *gathers)
-{
-	List	   *children;
-	ListCell   *lc;
-
-	if (plan == NULL)
-		return gathers;
-	check_stack_depth();
-	if (IsA(plan, Gather) || IsA(plan, GatherMerge))
-		return lappend(gathers, plan);	/* they do not nest */
-	children = tp_plan_children(plan);
-	foreach(lc, children)
-		gathers = gathers_of_plan(lfirst(lc), gathers);
-	list_free(children);
-	return gathers;
-}
-
-/*
- * The Gather and Gather Merge nodes of stmt and its subplans, in a new List.
- */
-List *
-tp_statement_gathers(PlannedStmt *stmt)
-{
-	List	   *gathers = gathers_of_plan(stmt->planTree, NIL);
-	ListCell   *lc;
-
-	foreach(lc, stmt->subplans)
-		gathers = gathers_of_plan(lfirst(lc), gathers);
-	return gathers;
 }

@@ -65,15 +65,17 @@
 typedef struct MarkingAm
 {
 	Oid			amoid;
+	Size		to_mark;		/* offset in a scan's opaque data: how many
+								 * entries it is going to mark, an int */
 	bool		known;			/* are the other two set? */
 	IndexAmRoutine own;
 	IndexAmRoutine readonly;
 } MarkingAm;
 
 static MarkingAm marking_ams[] = {
-	{.amoid = BTREE_AM_OID},
-	{.amoid = HASH_AM_OID},
-	{.amoid = GIST_AM_OID},
+	{.amoid = BTREE_AM_OID,.to_mark = offsetof(BTScanOpaqueData, numKilled)},
+	{.amoid = HASH_AM_OID,.to_mark = offsetof(HashScanOpaqueData, numKilled)},
+	{.amoid = GIST_AM_OID,.to_mark = offsetof(GISTScanOpaqueData, numKilled)},
 };
 
 /* The access method of index, or NULL if it marks no entries. */
@@ -91,22 +93,15 @@ marking_am(Relation index)
 /*
  * Discard the list of entries that scan was going to mark: by _bt_killitems()
  * of nbtutils.c, _hash_kill_items() of hashutil.c, gistkillitems() of gistget.c.
+ * Returns the access method's own routine.
  */
-static void
+static const IndexAmRoutine *
 forget_marks(IndexScanDesc scan)
 {
-	switch (scan->indexRelation->rd_rel->relam)
-	{
-		case BTREE_AM_OID:
-			((BTScanOpaque) scan->opaque)->numKilled = 0;
-			break;
-		case HASH_AM_OID:
-			((HashScanOpaque) scan->opaque)->numKilled = 0;
-			break;
-		case GIST_AM_OID:
-			((GISTScanOpaque) scan->opaque)->numKilled = 0;
-			break;
-	}
+	MarkingAm  *am = marking_am(scan->indexRelation);
+
+	*(int *) ((char *) scan->opaque + am->to_mark) = 0;
+	return &am->own;
 }
 
 /*
@@ -117,32 +112,27 @@ forget_marks(IndexScanDesc scan)
 static bool
 readonly_gettuple(IndexScanDesc scan, ScanDirection direction)
 {
-	forget_marks(scan);
-	return marking_am(scan->indexRelation)->own.amgettuple(scan, direction);
+	return forget_marks(scan)->amgettuple(scan, direction);
 }
 
 static void
 readonly_rescan(IndexScanDesc scan, ScanKey keys, int nkeys,
 				ScanKey orderbys, int norderbys)
 {
-	forget_marks(scan);
-	marking_am(scan->indexRelation)->own.amrescan(scan, keys, nkeys,
-												  orderbys, norderbys);
+	forget_marks(scan)->amrescan(scan, keys, nkeys, orderbys, norderbys);
 }
 
 /* Called when a merge join restores a marked position. */
 static void
 readonly_restrpos(IndexScanDesc scan)
 {
-	forget_marks(scan);
-	marking_am(scan->indexRelation)->own.amrestrpos(scan);
+	forget_marks(scan)->amrestrpos(scan);
 }
 
 static void
 readonly_endscan(IndexScanDesc scan)
 {
-	forget_marks(scan);
-	marking_am(scan->indexRelation)->own.amendscan(scan);
+	forget_marks(scan)->amendscan(scan);
 }
 
 /*

@@ -6,7 +6,8 @@
  * doc/architecture.md shows how a statement passes the hooks, and what each of them
  * calls.
  *
- * Every hook calls the one that was set before it.  Most statements of most
+ * Every hook calls the one that was set before it, or the server's own function, with
+ * which prev_X is initialized if there is one.  Most statements of most
  * sessions have nothing to do with temporary tables, so each hook first checks
  * here, by inexpensive conditions, whether it has anything to do.
  *
@@ -109,8 +110,7 @@ temp_parallel_join_search(PlannerInfo *root, int levels_needed,
 	if (tp_planning_temp_tables())
 		return tp_join_search_with_flush_cost(prev_join_search, root,
 											  levels_needed, initial_rels);
-	return tp_next_join_search(prev_join_search, root, levels_needed,
-							   initial_rels);
+	return prev_join_search(root, levels_needed, initial_rels);
 }
 
 static void
@@ -129,22 +129,13 @@ temp_parallel_create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
  * ----------
  */
 static void
-start_executor(QueryDesc *queryDesc, int eflags)
-{
-	if (prev_ExecutorStart)
-		prev_ExecutorStart(queryDesc, eflags);
-	else
-		standard_ExecutorStart(queryDesc, eflags);
-}
-
-static void
 temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 {
 	if (IsParallelWorker())
 	{
 		tp_worker_refuse_statement(queryDesc->plannedstmt->rtable);
 		tp_worker_begin(queryDesc);
-		start_executor(queryDesc, eflags);
+		prev_ExecutorStart(queryDesc, eflags);
 		tp_worker_check(queryDesc);
 		return;
 	}
@@ -152,7 +143,7 @@ temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 	tp_account_close_empty();
 	if (tp_enabled && (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
 		tp_share_before((Node *) queryDesc->plannedstmt);
-	start_executor(queryDesc, eflags);
+	prev_ExecutorStart(queryDesc, eflags);
 }
 
 static void
@@ -168,10 +159,8 @@ run_executor(EXECUTOR_RUN_ARGS)
 			tp_run_portions_ahead(queryDesc);
 		tp_run_in_leader(prev_ExecutorRun, EXECUTOR_RUN_PASS);
 	}
-	else if (prev_ExecutorRun)
-		prev_ExecutorRun(EXECUTOR_RUN_PASS);
 	else
-		standard_ExecutorRun(EXECUTOR_RUN_PASS);
+		prev_ExecutorRun(EXECUTOR_RUN_PASS);
 }
 
 static void
@@ -187,7 +176,10 @@ temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 }
 
 static void
-temp_parallel_ProcessUtility(PROCESS_UTILITY_ARGS)
+temp_parallel_ProcessUtility(PlannedStmt *pstmt, const char *queryString,
+							 bool readOnlyTree, ProcessUtilityContext context,
+							 ParamListInfo params, QueryEnvironment *queryEnv,
+							 DestReceiver *dest, QueryCompletion *qc)
 {
 	bool		truncates = IsA(pstmt->utilityStmt, TruncateStmt);
 
@@ -197,10 +189,8 @@ temp_parallel_ProcessUtility(PROCESS_UTILITY_ARGS)
 	else if (tp_enabled)
 		tp_share_before(pstmt->utilityStmt);
 
-	if (prev_ProcessUtility)
-		prev_ProcessUtility(PROCESS_UTILITY_PASS);
-	else
-		standard_ProcessUtility(PROCESS_UTILITY_PASS);
+	prev_ProcessUtility(pstmt, queryString, readOnlyTree, context, params, queryEnv,
+						dest, qc);
 
 	/* may have truncated a new table's file in place; pstmt may be freed */
 	if (truncates)
@@ -297,7 +287,7 @@ _PG_init(void)
 	CacheRegisterRelcacheCallback(temp_parallel_relcache_callback, (Datum) 0);
 	RegisterXactCallback(temp_parallel_xact_callback, NULL);
 
-	prev_planner = planner_hook;
+	prev_planner = planner_hook ? planner_hook : standard_planner;
 	planner_hook = temp_parallel_planner;
 	prev_set_rel_pathlist = set_rel_pathlist_hook;
 	set_rel_pathlist_hook = temp_parallel_set_rel_pathlist;
@@ -307,15 +297,15 @@ _PG_init(void)
 #endif
 	prev_rel_info = rel_info_hook;
 	rel_info_hook = temp_parallel_rel_info;
-	prev_join_search = join_search_hook;
+	prev_join_search = join_search_hook ? join_search_hook : tp_standard_join_search;
 	join_search_hook = temp_parallel_join_search;
 	prev_create_upper_paths = create_upper_paths_hook;
 	create_upper_paths_hook = temp_parallel_create_upper_paths;
-	prev_ExecutorStart = ExecutorStart_hook;
+	prev_ExecutorStart = ExecutorStart_hook ? ExecutorStart_hook : standard_ExecutorStart;
 	ExecutorStart_hook = temp_parallel_ExecutorStart;
-	prev_ExecutorRun = ExecutorRun_hook;
+	prev_ExecutorRun = ExecutorRun_hook ? ExecutorRun_hook : standard_ExecutorRun;
 	ExecutorRun_hook = temp_parallel_ExecutorRun;
-	prev_ProcessUtility = ProcessUtility_hook;
+	prev_ProcessUtility = ProcessUtility_hook ? ProcessUtility_hook : standard_ProcessUtility;
 	ProcessUtility_hook = temp_parallel_ProcessUtility;
 #ifdef EXPLAIN_HAS_PER_PLAN_HOOK
 	prev_explain_per_plan = explain_per_plan_hook;

@@ -452,7 +452,7 @@ explain_one_query(Query *query, int cursorOptions, IntoClause *into,
 #define PLANNER_HOOK_PASS	parse, query_string, cursorOptions, boundParams
 #endif
 
-/* The same arguments in a struct, with the hook or NULL. */
+/* The same arguments in a struct, with the function to be called. */
 typedef struct PlannerCall
 {
 	planner_hook_type next;
@@ -507,13 +507,6 @@ typedef struct ExecutorRunArgs
 #define EXECUTOR_RUN_UNPACK(a) \
 	(a)->queryDesc, (a)->direction, (a)->count, (a)->execute_once
 #endif
-
-#define PROCESS_UTILITY_ARGS \
-	PlannedStmt *pstmt, const char *queryString, bool readOnlyTree, \
-	ProcessUtilityContext context, ParamListInfo params, \
-	QueryEnvironment *queryEnv, DestReceiver *dest, QueryCompletion *qc
-#define PROCESS_UTILITY_PASS \
-	pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc
 
 /* debug_parallel_query was force_parallel_mode before 16. */
 #if PG_VERSION_NUM < 160000
