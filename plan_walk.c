@@ -422,12 +422,17 @@ add_tables(Bitmapset *rtis, PlanWalk *walk)
 	}
 }
 
-/* Add index, by which table is scanned, or InvalidOid if that is not temporary. */
-static void
+/*
+ * Add index, by which table is scanned, or InvalidOid if that is not temporary.  False
+ * if there is none: in EXPLAIN, other modules have hypothetical ones.
+ */
+static bool
 add_index(Oid indexid, Oid table, PlanWalk *walk, PlanPins *pins)
 {
-	Relation	index = tp_relation_open(indexid);
+	Relation	index = RelationIdGetRelation(indexid);
 
+	if (!RelationIsValid(index))
+		return false;
 	if (index->rd_rel->relam >= FirstNormalObjectId ||
 		has_user_object(index->rd_opfamily,
 						IndexRelationGetNumberOfKeyAttributes(index)))
@@ -438,6 +443,7 @@ add_index(Oid indexid, Oid table, PlanWalk *walk, PlanPins *pins)
 		pins->held = add_pins(pins->held, pins_held_by_index(index));
 	}
 	RelationClose(index);
+	return true;
 }
 
 /* Add what plan, a scan, reads, and count its pins. */
@@ -448,8 +454,8 @@ add_scan(Plan *plan, const NodeKind *kind, NodeRun run, PlanWalk *walk,
 	Oid			table = add_table(((Scan *) plan)->scanrelid, walk);
 	Oid			index = kind->index ? MEMBER(plan, kind->index, Oid) : InvalidOid;
 
-	if (OidIsValid(index))
-		add_index(index, table, walk, pins);
+	if (OidIsValid(index) && !add_index(index, table, walk, pins))
+		return;
 	if (!OidIsValid(table))
 		return;
 	pins->held = add_pins(pins->held, kind->held);

@@ -81,6 +81,11 @@ BEGIN;
 DECLARE c CURSOR FOR SELECT k, sum(v) / (k - 5) FROM t GROUP BY k ORDER BY k;
 FETCH 2 FROM c;
 ROLLBACK;
+-- also where something is computed above, as rows are asked for
+BEGIN;
+DECLARE c CURSOR FOR SELECT k, rank() OVER (ORDER BY k) + s FROM (SELECT k, sum(v) / (k - 5) AS s FROM t GROUP BY k) q;
+FETCH 2 FROM c;
+ROLLBACK;
 -- a final function that reads a setting
 BEGIN;
 SET LOCAL portions.least = 0;
