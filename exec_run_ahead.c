@@ -98,12 +98,13 @@ store_rows(RunAheadState *state)
  * The same in parallel mode, if parallel, as ExecutePlan() of execMain.c.
  * Subplans outside the child that it has executed must end their workers, too.
  *
- * The start of a statement that changes a table has marked its command ID as used,
- * and in parallel mode the command counter cannot be incremented in that state.
- * Functions that are called in the leader may increment it, if only by the end of
- * an exception block.  So it is incremented before.  That changes nothing else: rows
- * are changed with the ID that the executor has noted, and the next command, of
- * a trigger for example, would increment the counter.  A query has marked nothing.
+ * The start of a statement that changes a table, or the receiver of CREATE TABLE AS,
+ * has marked its command ID as used, and in parallel mode the command counter cannot be
+ * incremented in that state.  Functions that are called in the leader may increment it,
+ * if only by the end of an exception block.  So it is incremented before.  That changes
+ * nothing else: rows are changed with the ID that the executor has noted, and the next
+ * command, of a trigger for example, would increment the counter.  Another query has
+ * marked nothing.
  */
 static void
 run_child(bool parallel, void *arg)
@@ -325,14 +326,16 @@ tp_run_portions_ahead(QueryDesc *queryDesc)
 
 /*
  * The same for a query whose rows CREATE TABLE AS inserts, and which is about to be run
- * to its end: all of it.
+ * to its end: all of it.  The receiver takes rows in any kind of slot.
  */
 void
 tp_run_insertion_ahead(QueryDesc *queryDesc)
 {
 	MemoryContext old = MemoryContextSwitchTo(queryDesc->estate->es_query_cxt);
+	RunAheadState *state = put_above(&queryDesc->planstate,
+									 tp_run_ahead_node(queryDesc->planstate->plan, -1));
 
-	put_above(&queryDesc->planstate,
-			  tp_run_ahead_node(queryDesc->planstate->plan, -1))->inserts = true;
+	state->inserts = true;
+	state->copy = NULL;
 	MemoryContextSwitchTo(old);
 }
