@@ -31,9 +31,8 @@
  * worker opens its pool only for core's entry points of index builds, and runs no code
  * but core's, which reads no temporary relation but the table and its TOAST table; the
  * setting has a value only while core's ambuild runs; a descriptor has our routine only
- * until its ambuild is called, or, after an error before that, until the end of the
- * (sub)transaction, which has made the index or its file, and whose abort discards the
- * descriptor.
+ * until its ambuild is called, or, after an error before that, until the next build of
+ * the index, if it lives so long.
  *
  *-------------------------------------------------------------------------
  */
@@ -42,7 +41,6 @@
 #include <math.h>
 
 #include "access/genam.h"
-#include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/index.h"
 #include "catalog/pg_proc.h"

@@ -17,6 +17,7 @@
 #include "access/htup.h"
 #include "access/parallel.h"
 #include "access/skey.h"
+#include "access/transam.h"
 #include "access/valid.h"
 #include "catalog/pg_am.h"
 #include "commands/explain.h"

@@ -1,6 +1,6 @@
 # Index builds on temporary tables by workers that fail: by a duplicate key, by
-# temp_file_limit, by a cancel or a timeout at a random moment, by the end of a worker or
-# of the session; outside a transaction block, in a subtransaction, and in PL/pgSQL.
+# temp_file_limit, by a full disk, by a cancel or a timeout at a random moment, by the end of a
+# worker or of the session; outside a transaction block, in a subtransaction, and in PL/pgSQL.
 #
 # After each one, the index is not there, no worker, pin or file remains, the table is
 # whole, and the same build succeeds. Otherwise pages that a canceled flush has not written
@@ -12,8 +12,10 @@
 use strict;
 use warnings;
 
+use Errno qw(ENOSPC);
 use FindBin;
 use lib $FindBin::RealBin;
+use IoFault;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use TempParallel;
@@ -23,7 +25,7 @@ use Time::HiRes qw(time);
 my $rounds = $ENV{FAULT_ROUNDS} || 12;
 
 seed_moments();
-my $node = fault_server('main');
+my $node = with_io_fault(sub { return fault_server('main'); });
 my $other = fault_session($node);
 my $n = 0;
 my $amcheck = $other->safe(q{SELECT count(*) FROM pg_available_extensions WHERE name = 'amcheck';});
@@ -80,6 +82,22 @@ SELECT count(*) FROM p WHERE NOT EXISTS (SELECT FROM t WHERE t.id = p.id AND t.v
 	return !@wrong;
 }
 
+# What is shown of a build in session $s while it scans the table with workers
+sub progress
+{
+	my ($s, $statement) = @_;
+	my $progress = '';
+
+	$s->begin("$statement;");
+	$progress = $other->safe(qq{SELECT concat_ws(', ', command, phase, blocks_total > 0, tuples_total, partitions_total)
+  FROM pg_stat_progress_create_index p WHERE pid = $s->{pid} AND blocks_total > 0
+   AND EXISTS (SELECT FROM pg_stat_activity WHERE leader_pid = p.pid);})
+	  while $progress eq '';
+	$other->safe("SELECT pg_cancel_backend($s->{pid});");
+	$s->end;
+	return $progress;
+}
+
 # Run a build that must fail with $error, outside a transaction, in one, and in PL/pgSQL.
 sub fails
 {
@@ -125,6 +143,18 @@ foreach my $pool ('800kB', '32MB')
 	fails($s, "$pool, temp_file_limit", $build, qr/temporary file size exceeds "?temp_file_limit/,
 		"SET temp_file_limit = '1kB'", 'RESET temp_file_limit');
 
+	# the disk is full when the table is written, and when the index is
+	foreach my $what ('table', 'index')
+	{
+		change($s, ++$n);
+		$s->safe("$build; DROP INDEX built; SELECT pg_flush_local_buffers();") if $what eq 'index';
+		fail_io('write', 'fail', ENOSPC, 3, 1000, '/t');
+		($out, $err) = $s->query("$build;");
+		mend_io();
+		like($err, qr/No space left on device/, "$pool, no space for the $what: fails");
+		ok(whole($s) && sound($s, $n), "$pool, no space for the $what: nothing of it remains");
+	}
+
 	# cancels and timeouts
 	my ($canceled, $begin) = (0, time);
 	$s->safe("$build; DROP INDEX built;");
@@ -163,8 +193,14 @@ foreach my $pool ('800kB', '32MB')
 	}
 	cmp_ok($canceled, '>', $rounds / 4, "$pool: $canceled of $rounds builds were canceled");
 
-	# a worker that is terminated
+	# the progress of a build is that of one on a permanent table
 	my $slow = $build =~ s/100\)/6000)/r;
+	$s->safe('CREATE UNLOGGED TABLE other WITH (parallel_workers = 2) AS TABLE t;');
+	my @progress = map { progress($s, $_) } $slow, $slow =~ s/ ON t / ON other /r;
+	is($progress[0], $progress[1], "$pool: progress");
+	$s->safe('DROP TABLE other;');
+
+	# a worker that is terminated
 	$s->begin("$slow;");
 	1 until $other->safe("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE leader_pid = $s->{pid} LIMIT 1;") eq 't';
 	($out, $err) = $s->end;
@@ -185,7 +221,7 @@ foreach my $pool ('800kB', '32MB')
 	$s->quit;
 	nothing_left($node, "$pool, terminated session", $other);
 }
-log_is_clean($node, qr/$from_core|terminating|could not create unique index/);
+log_is_clean($node, qr/$from_core|terminating|could not create unique index|No space left on device/);
 
 # A worker, and the leader, that are killed: the server restarts.
 foreach my $which ('leader_pid = ', 'pid = ')

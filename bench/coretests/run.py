@@ -52,14 +52,16 @@ LEFT_OUT = {
 # with its SQLSTATE after it, and the session's counters then.
 MARK = re.compile(rb"^@@(\d+) (\S+)\n|^@@stop\n|^@@flushed (\d+) (\d+)\n", re.M)
 
-# Core never builds indexes on temporary tables in parallel.
-BOTH = {"max_parallel_maintenance_workers": "0", "extra_float_digits": "0",
-        "intervalstyle": "postgres_verbose"}
-OFF = {"max_parallel_workers_per_gather": "0", "temp_parallel.enabled": "off"}
+BOTH = {"extra_float_digits": "0", "intervalstyle": "postgres_verbose"}
+OFF = {"max_parallel_workers_per_gather": "0", "max_parallel_maintenance_workers": "0",
+       "temp_parallel.enabled": "off"}
 ZERO = {"parallel_setup_cost": "0", "parallel_tuple_cost": "0",
         "min_parallel_table_scan_size": "0", "min_parallel_index_scan_size": "0",
         "max_parallel_workers_per_gather": "4", "temp_parallel.write_temp_page_cost": "0",
-        "temp_parallel.buffer_scan_cost": "0"}
+        "temp_parallel.buffer_scan_cost": "0",
+        # for builds of indexes, also of integers
+        "max_parallel_maintenance_workers": "4", "maintenance_work_mem": "192MB",
+        "temp_parallel.processors": "8"}
 SMALL = {"temp_buffers": "100"}
 FORCED = {"debug_parallel_query": "on", "parallel_leader_participation": "off"}
 MODES = {
