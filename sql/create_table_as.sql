@@ -114,7 +114,7 @@ DROP TABLE made;
 -- mode, the block catches that, and the function returns NULL.
 CREATE FUNCTION pg_temp.caught(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED AS
 	$$ BEGIN BEGIN RETURN i; EXCEPTION WHEN OTHERS THEN RETURN NULL; END; END $$;
-SELECT answers FROM pg_temp.creates(CASE WHEN current_setting('server_version_num')::int < 170000
+SELECT * FROM pg_temp.creates(CASE WHEN current_setting('server_version_num')::int < 170000
 		THEN 'CREATE TEMP TABLE made AS SELECT id FROM a'
 		ELSE 'CREATE TEMP TABLE made AS SELECT pg_temp.caught(id) AS id FROM a' END,
 	'SELECT (count(*), count(id), sum(id)) FROM made');
