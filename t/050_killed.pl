@@ -2,6 +2,8 @@
 # leader, by SIGTERM and by SIGKILL; a client that disconnects, and a server
 # that is stopped.
 #
+# The same while rows that are fetched in portions are run ahead, and a cancel.
+#
 # A session that survives must not lose data or return wrong results. The files
 # of one that does not must be removed, at its exit, or after a crash when the
 # server starts again. Otherwise, a leader that is terminated could crash while
@@ -34,19 +36,67 @@ my $slow_query = 'SELECT count(*), sum(v), sum(hashtext(big)) FROM t WHERE CASE 
 
 my $other = fault_session($node);
 
-# Wait until session $s has $n workers, and return their PIDs.
-sub workers_of
+# Rows that are run ahead, with files for those that exceed work_mem; and what is right.
+# With my.sleep, workers are slow, too.
+$other->safe(q{
+CREATE FUNCTION slow(i int) RETURNS boolean LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+BEGIN
+	IF i % 5 = 0 THEN
+		PERFORM pg_sleep(current_setting('my.sleep')::float);
+	END IF;
+	RETURN true;
+END $$;
+CREATE FUNCTION one_row() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	n bigint;
+BEGIN
+	SELECT sum(v) INTO n FROM t WHERE slow(id);
+	RETURN n;
+END $$;
+CREATE FUNCTION loops() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	r record;
+	n bigint := 0;
+BEGIN
+	FOR r IN SELECT id, v, pad FROM t WHERE slow(id) ORDER BY v, id LOOP
+		n := n + r.v;
+	END LOOP;
+	RETURN n;
+END $$;
+});
+my %portions = (
+	'SELECT INTO' => [ 'SELECT one_row();', 'SELECT sum(v) FROM p;' ],
+	'FOR' => [ 'SELECT loops();', 'SELECT sum(v) FROM p;' ],
+	'a cursor' => [
+		'BEGIN; DECLARE c CURSOR FOR SELECT id, v, pad FROM t WHERE slow(id) ORDER BY v DESC, id; FETCH 2 FROM c; COMMIT;',
+		'SELECT id, v, pad FROM p ORDER BY v DESC, id LIMIT 2;'
+	]);
+
+# The segments of dynamic shared memory of a process, where the system tells.
+sub segments
 {
-	my ($s, $n) = @_;
+	my ($pid) = @_;
+	my %names;
 
-	foreach (1 .. 2000)
-	{
-		my @pids = split /\n/, $other->safe("SELECT pid FROM pg_stat_activity WHERE leader_pid = $s->{pid};");
+	open my $maps, '<', "/proc/$pid/maps" or return;
+	m{ (/dev/shm/\S+)} && $names{$1}++ while <$maps>;
+	close $maps;
+	return sort keys %names;
+}
 
-		return @pids if @pids >= $n;
-		usleep(10_000);
-	}
-	die 'no workers';
+# In session $s, begin one of %portions, and wait for its workers. Returns one of these,
+# and the segments that there were not before.
+sub begin_portions
+{
+	my ($s, $name) = @_;
+	my %before = map { $_ => 1 } segments($s->{pid});
+
+	$s->begin("SET work_mem = '64kB'; SET my.sleep = 0.002; $portions{$name}[0]");
+	my @pids = workers_of($other, $s, 1);
+	my @segments = grep { !$before{$_} } segments($s->{pid});
+
+	usleep(rand 100_000);
+	return ($pids[0], @segments);
 }
 
 # ----------
@@ -69,7 +119,7 @@ foreach my $pool (@pools)
 		my $expected = $s->safe($query =~ s/\bt\b/p/r);
 		$s->safe("SELECT same_data();") if $n % 2;    # flushed, or dirty
 		$s->begin($slow_query);
-		my @pids = workers_of($s, 1);
+		my @pids = workers_of($other, $s, 1);
 		usleep(rand 60_000);
 		$other->query("SELECT pg_terminate_backend($pids[rand @pids]);");	# the worker may have exited
 		my ($answer, $err) = $s->end;
@@ -105,7 +155,7 @@ foreach my $pool (@pools)
 		change($s, $n);
 		$s->safe('BEGIN; SAVEPOINT a;') if $n % 3 == 0;
 		$s->begin($n % 2 ? $slow_query : "DO 'BEGIN FOR i IN 1 .. 50 LOOP PERFORM count(*) FROM t; UPDATE t SET v = v WHERE id = i; END LOOP; END';");
-		workers_of($s, 1) if $n % 2;
+		workers_of($other, $s, 1) if $n % 2;
 		usleep(rand 60_000);
 		$other->safe("SELECT pg_terminate_backend($s->{pid});");
 		$s->end;
@@ -120,7 +170,7 @@ foreach my $pool (@pools)
 
 	make_tables($s);
 	$s->begin($slow_query);
-	workers_of($s, 1);
+	workers_of($other, $s, 1);
 	$s->{run}->signal('KILL');
 	$s->quit;
 	nothing_left($node, 'client gone', $other);
@@ -141,6 +191,50 @@ SKIP:
 	nothing_left($node, 'transaction_timeout', $other);
 }
 
+# ----------
+# Rows that are run ahead
+# ----------
+foreach my $pool ('800kB', '32MB, shared')
+{
+	my $s = fault_session($node, $pool);
+	my $n = 0;
+
+	make_tables($s);
+	foreach my $name (sort keys %portions)
+	{
+		foreach my $fault ('terminate', 'cancel')
+		{
+			my $what = "temp_buffers = $pool, $name, $fault";
+
+			change($s, ++$n);
+			my ($worker, @segments) = begin_portions($s, $name);
+
+			ok(@segments > 0, "$what: there is shared memory") if -e '/proc/self/maps';
+			$other->safe("SELECT pg_${fault}_backend(" . ($fault eq 'cancel' ? $s->{pid} : $worker) . ');');
+			my ($answer, $err) = $s->end;
+			like($err, $fault eq 'cancel' ? qr/canceling statement due to user request/ : qr/administrator command|parallel worker/, "$what: an error");
+			is(join(' ', grep { -e } @segments), '', "$what: no shared memory is left");
+			is($s->safe(q{SELECT f FROM session_files() f WHERE f !~ '/t\d+_';}), '', "$what: no file is left");
+			ok(sound($s, $n), "$what: sound");
+			is($s->safe("SET my.sleep = 0; $portions{$name}[0]"), $s->safe($portions{$name}[1]), "$what: the same again");
+		}
+	}
+	shares($s, $pool);
+	$s->quit;
+	foreach my $name (sort keys %portions)
+	{
+		$s = fault_session($node, $pool);
+		make_tables($s);
+		my ($worker, @segments) = begin_portions($s, $name);
+
+		$other->safe("SELECT pg_terminate_backend($s->{pid});");
+		$s->end;
+		$s->quit;
+		nothing_left($node, "temp_buffers = $pool, $name, leader terminated", $other);
+		is(join(' ', grep { -e } @segments), '', "temp_buffers = $pool, $name, leader terminated: no shared memory is left");
+	}
+}
+
 log_is_clean($node, qr/$from_core|could not send data to client/);
 
 # ----------
@@ -148,17 +242,26 @@ log_is_clean($node, qr/$from_core|could not send data to client/);
 # ----------
 
 # The server restarts and removes the files of the tables.
-foreach my $victim ('worker', 'leader')
+foreach ([ 'worker' ], [ 'leader' ], [ 'worker', 'FOR' ], [ 'leader', 'a cursor' ])
 {
+	my ($victim, $portions) = @$_;
 	my $s = fault_session($node, '800kB');
 	my $file;
 	my $log_start = -s $node->logfile;
+	my @segments;
 
 	make_tables($s);
 	change($s, 1);
 	$file = $node->data_dir . '/' . $s->safe("SELECT pg_relation_filepath('t');");
-	$s->begin($slow_query);
-	my @workers = workers_of($s, 2);
+	if (defined $portions)
+	{
+		(undef, @segments) = begin_portions($s, $portions);
+	}
+	else
+	{
+		$s->begin($slow_query);
+	}
+	my @workers = workers_of($other, $s, 2);
 	ok(-s $file, "$victim killed: there is a file while the session lives");
 	kill 'KILL', $victim eq 'worker' ? $workers[0] : $s->{pid};
 	$s->end;
@@ -169,6 +272,7 @@ foreach my $victim ('worker', 'leader')
 	like(slurp_file($node->logfile, $log_start), qr/terminated by signal 9/, "$victim killed: by signal 9");
 	ok(!-e $file, "$victim killed: the file is gone");
 	nothing_left($node, "$victim killed");
+	is(join(' ', grep { -e } @segments), '', "$victim killed: no shared memory is left");
 
 	# a new session
 	$other = fault_session($node);
@@ -191,7 +295,7 @@ foreach my $mode ('fast', 'immediate')
 	make_tables($s);
 	$file = $node->data_dir . '/' . $s->safe("SELECT pg_relation_filepath('t');");
 	$s->begin($slow_query);
-	workers_of($s, 1);
+	workers_of($other, $s, 1);
 	$other->quit;
 	$node->stop($mode);
 	$s->end;

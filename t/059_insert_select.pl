@@ -18,7 +18,6 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use TempParallel;
 use Test::More;
-use Time::HiRes qw(time);
 
 my $rounds = $ENV{FAULT_ROUNDS} || 12;
 
@@ -157,32 +156,15 @@ CREATE INDEX ON target (k);
 	{
 		change($s, ++$n);
 		my $inside = $round % 3 == 0;
-		my $seconds = $duration * rand();
 		$s->safe('BEGIN; INSERT INTO target (id) VALUES (-1); SAVEPOINT a;') if $inside;
-		my $start = time;
-		if ($round % 2)
-		{
-			my $ms = 1 + int(1000 * $seconds);
-			($out, $err) = $s->query("SET statement_timeout = $ms;\n$insert;");
-		}
-		else
-		{
-			$other->begin("SELECT pg_cancel_backend(pid) FROM (SELECT $s->{pid} AS pid, pg_sleep($seconds) OFFSET 0) s;");
-			($out, $err) = $s->query("$insert;");
-			$other->end;
-		}
-		my $took = time - $start;
-		$s->query($inside ? 'ROLLBACK TO a; SET statement_timeout = 0; DELETE FROM target WHERE id = -1;' : 'SET statement_timeout = 0;')
-		  foreach 1 .. 2;
-		if ($err eq '')
-		{
-			$duration = $took;
-			$s->safe('TRUNCATE target;') unless $inside;
-		}
-		else
+		if (interrupt($s, $other, "$pool, round $round", $round, \$duration, "$insert;",
+				$inside ? 'ROLLBACK TO a; DELETE FROM target WHERE id = -1;' : ''))
 		{
 			$canceled++;
-			like($err, qr/ERROR:  canceling statement due to (statement timeout|user request)\n/, "$pool, round $round: canceled");
+		}
+		elsif (!$inside)
+		{
+			$s->safe('TRUNCATE target;');
 		}
 		my $ok = whole($s, $inside);
 		$s->safe('COMMIT;') if $inside;

@@ -18,7 +18,6 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use TempParallel;
 use Test::More;
-use Time::HiRes qw(time);
 
 my $rounds = $ENV{FAULT_ROUNDS} || 8;
 
@@ -125,35 +124,10 @@ foreach my $pool (@pools)
 		{
 			change($s, ++$n);
 			my $inside = $round % 3 == 0;
-			my $seconds = 0.8 * $duration * rand();
-			my $statement = statement($name, 't');
-			my ($out, $err);
 			# a statement that is not canceled is undone
 			$s->safe($inside ? 'BEGIN; SAVEPOINT a;' : 'BEGIN;');
-			my $start = time;
-			if ($round % 2)
-			{
-				my $ms = 1 + int(1000 * $seconds);
-				($out, $err) = $s->query("SET LOCAL statement_timeout = $ms;\n$statement;");
-			}
-			else
-			{
-				$other->begin("SELECT pg_cancel_backend(pid) FROM (SELECT $s->{pid} AS pid, pg_sleep($seconds) OFFSET 0) s;");
-				($out, $err) = $s->query("$statement;");
-				$other->end;
-			}
-			my $took = time - $start;
-			# a late cancel can hit the first of these
-			$s->query($_) foreach 'SELECT 1;', $inside ? 'ROLLBACK TO a; COMMIT;' : 'ROLLBACK;';
-			if ($err eq '')
-			{
-				$duration = $took;
-			}
-			else
-			{
-				$canceled++;
-				like($err, qr/ERROR:  canceling statement due to (statement timeout|user request)\n/, "$pool, $name, round $round: canceled");
-			}
+			$canceled += interrupt($s, $other, "$pool, $name, round $round", $round, \$duration,
+				statement($name, 't') . ';', $inside ? 'ROLLBACK TO a; COMMIT;' : 'ROLLBACK;');
 			ok(sound($s, $n, $round % 5), "$pool, $name, round $round: nothing of it remains");
 		}
 		cmp_ok($canceled, '>', 0, "$pool, $name: $canceled of $rounds statements were canceled");

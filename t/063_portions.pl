@@ -236,5 +236,29 @@ foreach my $test (@tests)
 	is($answers[1], $answers[0], "$name: the same answers");
 	note($answers[0]);
 }
+
+# A worker is ended, or the session canceled, while workers compute the first portion: an
+# error; then the next transaction gets all rows.
+connect_session();
+sql(q{CREATE TEMP TABLE t AS SELECT i AS id, i % 8 AS k, i AS v FROM generate_series(1, 800) i; ANALYZE t});
+my $pid = sql('SELECT pg_backend_pid()');
+
+prepare('s', 'SELECT k, sum(slow(v)) FROM t GROUP BY k ORDER BY k');
+prepare('all', $groups);
+foreach my $fault ("pg_terminate_backend(pid) FROM pg_stat_activity WHERE leader_pid = $pid LIMIT 1",
+	"pg_cancel_backend($pid) FROM pg_stat_activity WHERE leader_pid = $pid LIMIT 1")
+{
+	sql('BEGIN');
+	open_portal('p', 's');
+	send_messages('E', "p\0" . pack('N', 3), 'S', '');
+	ok($node->poll_query_until('postgres', "SELECT $fault"), $fault);
+	like(answer(), qr/administrator command|parallel worker|due to user request/, 'a portion fails');
+	sql('ROLLBACK');
+	sql('BEGIN');
+	open_portal('p', 'all');
+	is(join("\n", fetch('p', 3), fetch('p', 0)), sql($groups) =~ s/^((.*\n){3})/$1more\n/r, 'the next portions');
+	sql('COMMIT');
+}
+close $socket;
 $node->stop;
 done_testing();

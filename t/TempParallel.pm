@@ -17,8 +17,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time usleep);
 
-our @EXPORT = qw(fault_server fault_session seed_moments make_tables change
-  sound nothing_left log_is_clean shares $from_core @pools);
+our @EXPORT = qw(fault_server fault_session seed_moments make_tables change interrupt
+  workers_of sound nothing_left log_is_clean shares $from_core @pools);
 
 # With these, every plan that can be parallel is.
 our $settings = q{
@@ -220,6 +220,54 @@ sub quit
 	$self->{in} .= "\\q\n" if $self->{run}->pumpable;
 	eval { $self->{run}->finish };
 	return;
+}
+
+# Wait until session $s has $n workers, which session $other sees, and return their PIDs.
+sub workers_of
+{
+	my ($other, $s, $n) = @_;
+
+	foreach (1 .. 2000)
+	{
+		my @pids = split /\n/, $other->safe("SELECT pid FROM pg_stat_activity WHERE leader_pid = $s->{pid};");
+
+		return @pids if @pids >= $n;
+		usleep(10_000);
+	}
+	die 'no workers';
+}
+
+# Run SQL in session $s, interrupt it after a part of $$duration seconds, if $round is odd
+# by a timeout, otherwise by a cancel from session $other; then run $undo. Returns whether
+# it was interrupted; if not, $$duration is how long it took.
+sub interrupt
+{
+	my ($s, $other, $what, $round, $duration, $sql, $undo) = @_;
+	my $seconds = 0.8 * $$duration * rand();
+	my $start = time;
+	my $err;
+
+	if ($round % 2)
+	{
+		$err = ($s->query('SET statement_timeout = ' . (1 + int(1000 * $seconds)) . ";\n$sql"))[1];
+	}
+	else
+	{
+		$other->begin("SELECT pg_cancel_backend(pid) FROM (SELECT $s->{pid} AS pid, pg_sleep($seconds) OFFSET 0) s;");
+		$err = ($s->query($sql))[1];
+		$other->end;
+	}
+	my $took = time - $start;
+	# a late cancel, or the timeout, can hit the first of these
+	$s->query($_) foreach 'SET statement_timeout = 0;', $undo, 'SET statement_timeout = 0;';
+	if ($err eq '')
+	{
+		$$duration = $took;
+		return 0;
+	}
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	like($err, qr/ERROR:  canceling statement due to (statement timeout|user request)\n/, "$what: canceled");
+	return 1;
 }
 
 # ----------
