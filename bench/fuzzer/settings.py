@@ -53,7 +53,7 @@ def random_settings(rng, version):
     values["cpu_tuple_cost"] = rng.choice(["0.01", "0.01", "0.5"])
     values["random_page_cost"] = rng.choice(["4", "1", "0.1"])
     values["debug_parallel_query" if version >= 16 else "force_parallel_mode"] = \
-        rng.choices(["off", "on", "regress"], [93, 6, 1])[0]  # no flush with regress
+        rng.choices(["off", "on"], [94, 6])[0]  # with regress the module does nothing
     values["effective_io_concurrency"] = rng.choice(["0", "1", "16"])
     if version >= 17:
         values["io_combine_limit"] = rng.choice(["8kB", "128kB", "128kB"])
