@@ -21,7 +21,6 @@ typedef void (*ParallelRun) (bool parallel, void *arg);
 
 extern void tp_run_parallel(PlanState *root, const char *refusal,
 							ParallelRun run, void *arg);
-extern void tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
 
 /* exec_flush.c */
 /* key of FlushShared in the parallel query's table of contents */
@@ -49,7 +48,7 @@ extern void tp_explain_names(const char *label, List *relids, ExplainState *es);
 /* exec_run_ahead.c */
 extern void tp_register_run_ahead_node(void);
 extern void tp_run_portions_ahead(QueryDesc *queryDesc);
-extern void tp_run_insertion_ahead(QueryDesc *queryDesc);
+extern void tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
 
 /* exec_worker.c */
 extern void tp_worker_open_pool(SMgrRelation file, int size, bool pool_used);

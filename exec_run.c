@@ -1,18 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * exec_run.c
- *	  Execution of a statement that may launch workers, in the leader.
+ *	  Execution of a plan that may launch workers, in the leader.
  *
  * If the plan has flush nodes and is about to be run in parallel mode, the
  * second look decides whether to use workers.  If it does, the plan runs in a
  * read-only phase (readonly_phase.c) for the nodes' tables.  That is the plan
  * of a whole statement, or of a part of it (exec_run_ahead.c).
  *
- * The query of CREATE TABLE AS may have to do without workers whatever its flush
- * costs, or be run ahead.
- *
- * The invariants: any other plan whose flush is charged no more than when it was
- * planned runs as planned, and a cached plan is never changed.  Workers for a
+ * The invariants: a plan whose flush is charged no more than when it was planned runs
+ * as planned, unless exec_run_ahead.c refuses workers.  Workers for a
  * plan with a flush node are launched only in a read-only phase that covers
  * the node's tables, and the phase ends when the run of the plan does, by
  * return or error.
@@ -152,110 +149,4 @@ tp_run_parallel(PlanState *root, const char *refusal, ParallelRun run,
 	else
 		run(true, arg);
 	MemoryContextDelete(context);
-}
-
-/* ----------
- * Statements that are run in parallel mode as a whole
- * ----------
- */
-
-typedef struct ExecutorCall
-{
-	ExecutorRun_hook_type next;
-	ExecutorRunArgs args;
-} ExecutorCall;
-
-/*
- * Run the executor without parallel mode.  ExecutePlan() looks at
- * parallelModeNeeded in queryDesc's statement, which may belong to a cached
- * plan.  So it gets a copy with the flag cleared, in the query's memory context.
- */
-static void
-run_without_parallel_mode(ExecutorCall *call)
-{
-	QueryDesc  *queryDesc = call->args.queryDesc;
-	PlannedStmt *stmt = queryDesc->plannedstmt;
-	PlannedStmt *copy = MemoryContextAlloc(queryDesc->estate->es_query_cxt,
-										   sizeof(PlannedStmt));
-
-	*copy = *stmt;
-	copy->parallelModeNeeded = false;
-	queryDesc->plannedstmt = copy;
-	PG_TRY();
-	{
-		call->next(EXECUTOR_RUN_UNPACK(&call->args));
-	}
-	PG_FINALLY();
-	{
-		queryDesc->plannedstmt = stmt;
-	}
-	PG_END_TRY();
-}
-
-static void
-run_statement(bool parallel, void *arg)
-{
-	ExecutorCall *call = arg;
-
-	if (parallel)
-		call->next(EXECUTOR_RUN_UNPACK(&call->args));
-	else
-		run_without_parallel_mode(call);
-}
-
-/*
- * If queryDesc's statement reads temporary tables in workers, and the receiver of its
- * rows inserts them into a table: the plan of one of its flush nodes, which has what is
- * said of the statement.  Otherwise NULL.
- */
-static const FlushPlan *
-flush_plan_of_insertion(QueryDesc *queryDesc)
-{
-	List	   *flush_nodes = queryDesc->dest->mydest != DestIntoRel ? NIL :
-		tp_find_flush_nodes(queryDesc->planstate);
-
-	return flush_nodes == NIL ? NULL : tp_flush_node_plan(linitial(flush_nodes));
-}
-
-/*
- * Run the executor on a plan that needs parallel mode, by next, an ExecutorRun hook or
- * standard_ExecutorRun().  Raises what that raises.
- *
- * In CREATE TABLE AS, core runs the executor in parallel mode and inserts each row as it
- * comes.  A prepared statement may have been planned for something else, so it is known
- * only now that a volatile function may look at the new table.  From 17 on, the end of
- * a function's exception block is an error in parallel mode, which that block itself may
- * catch, so that the function returns something else.  (Over permanent tables it does
- * so without this module, too.)  So if the statement runs functions that are not
- * core's, it is run ahead.
- */
-void
-tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
-{
-	ExecutorCall call = {next, EXECUTOR_RUN_PACK};
-	const FlushPlan *plan;
-	const char *refusal = NULL;
-
-	Assert(queryDesc->plannedstmt->parallelModeNeeded);
-
-	/* ExecutePlan() enters parallel mode only if it is to return all rows */
-	if (count != 0 || queryDesc->already_executed)
-	{
-		next(EXECUTOR_RUN_PASS);
-		return;
-	}
-	plan = flush_plan_of_insertion(queryDesc);
-	if (plan != NULL && plan->any_volatile)
-		refusal = "query calls a volatile function";
-	else if (plan != NULL && plan->any_user_code && PARALLEL_MODE_ALLOWS_SUBTRANSACTIONS)
-	{
-		if (!tp_rows_exceed_file_limit(queryDesc->planstate->plan))
-		{
-			tp_run_insertion_ahead(queryDesc);
-			run_without_parallel_mode(&call);
-			return;
-		}
-		refusal = "its rows may exceed temp_file_limit";
-	}
-	tp_run_parallel(queryDesc->planstate, refusal, run_statement, &call);
 }

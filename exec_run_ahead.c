@@ -10,11 +10,14 @@
  * longer than the run of the child.  So what the node's statement changes, and what
  * is executed between two of its rows, is as without workers.
  *
+ * The run of each statement that needs parallel mode begins here, too, as it may turn
+ * out only then that it has to be run ahead, or to do without workers.
+ *
  * ExecutePlan() of execMain.c must not run the statement in parallel mode.  So
  * parallelModeNeeded is not set in a statement with the node in its plan.
  *
- * The invariant: no row is returned while the process is in parallel mode or a table
- * of the statement is read-only.
+ * The invariants: no row is returned by the node while the process is in parallel mode
+ * or a table of the statement is read-only; and a cached plan is never changed.
  *
  *-------------------------------------------------------------------------
  */
@@ -328,8 +331,8 @@ tp_run_portions_ahead(QueryDesc *queryDesc)
  * The same for a query whose rows CREATE TABLE AS inserts, and which is about to be run
  * to its end: all of it.  The receiver takes rows in any kind of slot.
  */
-void
-tp_run_insertion_ahead(QueryDesc *queryDesc)
+static void
+run_insertion_ahead(QueryDesc *queryDesc)
 {
 	MemoryContext old = MemoryContextSwitchTo(queryDesc->estate->es_query_cxt);
 	RunAheadState *state = put_above(&queryDesc->planstate,
@@ -338,4 +341,110 @@ tp_run_insertion_ahead(QueryDesc *queryDesc)
 	state->inserts = true;
 	state->copy = NULL;
 	MemoryContextSwitchTo(old);
+}
+
+/* ----------
+ * Statements that are run in parallel mode as a whole
+ * ----------
+ */
+
+typedef struct ExecutorCall
+{
+	ExecutorRun_hook_type next;
+	ExecutorRunArgs args;
+} ExecutorCall;
+
+/*
+ * Run the executor without parallel mode.  ExecutePlan() looks at
+ * parallelModeNeeded in queryDesc's statement, which may belong to a cached
+ * plan.  So it gets a copy with the flag cleared, in the query's memory context.
+ */
+static void
+run_without_parallel_mode(ExecutorCall *call)
+{
+	QueryDesc  *queryDesc = call->args.queryDesc;
+	PlannedStmt *stmt = queryDesc->plannedstmt;
+	PlannedStmt *copy = MemoryContextAlloc(queryDesc->estate->es_query_cxt,
+										   sizeof(PlannedStmt));
+
+	*copy = *stmt;
+	copy->parallelModeNeeded = false;
+	queryDesc->plannedstmt = copy;
+	PG_TRY();
+	{
+		call->next(EXECUTOR_RUN_UNPACK(&call->args));
+	}
+	PG_FINALLY();
+	{
+		queryDesc->plannedstmt = stmt;
+	}
+	PG_END_TRY();
+}
+
+static void
+run_statement(bool parallel, void *arg)
+{
+	ExecutorCall *call = arg;
+
+	if (parallel)
+		call->next(EXECUTOR_RUN_UNPACK(&call->args));
+	else
+		run_without_parallel_mode(call);
+}
+
+/*
+ * If queryDesc's statement reads temporary tables in workers, and the receiver of its
+ * rows inserts them into a table: the plan of one of its flush nodes, which has what is
+ * said of the statement.  Otherwise NULL.
+ */
+static const FlushPlan *
+flush_plan_of_insertion(QueryDesc *queryDesc)
+{
+	List	   *flush_nodes = queryDesc->dest->mydest != DestIntoRel ? NIL :
+		tp_find_flush_nodes(queryDesc->planstate);
+
+	return flush_nodes == NIL ? NULL : tp_flush_node_plan(linitial(flush_nodes));
+}
+
+/*
+ * Run the executor on a plan that needs parallel mode, by next, an ExecutorRun hook or
+ * standard_ExecutorRun().  Raises what that raises.
+ *
+ * In CREATE TABLE AS, core runs the executor in parallel mode and inserts each row as it
+ * comes.  A prepared statement may have been planned for something else, so it is known
+ * only now that a volatile function may look at the new table.  From 17 on, the end of
+ * a function's exception block is an error in parallel mode, which that block itself may
+ * catch, so that the function returns something else.  (Over permanent tables it does
+ * so without this module, too.)  So if the statement runs functions that are not
+ * core's, it is run ahead.
+ */
+void
+tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
+{
+	ExecutorCall call = {next, EXECUTOR_RUN_PACK};
+	const FlushPlan *plan;
+	const char *refusal = NULL;
+
+	Assert(queryDesc->plannedstmt->parallelModeNeeded);
+
+	/* ExecutePlan() enters parallel mode only if it is to return all rows */
+	if (count != 0 || queryDesc->already_executed)
+	{
+		next(EXECUTOR_RUN_PASS);
+		return;
+	}
+	plan = flush_plan_of_insertion(queryDesc);
+	if (plan != NULL && plan->any_volatile)
+		refusal = "query calls a volatile function";
+	else if (plan != NULL && plan->any_user_code && PARALLEL_MODE_ALLOWS_SUBTRANSACTIONS)
+	{
+		if (!tp_rows_exceed_file_limit(queryDesc->planstate->plan))
+		{
+			run_insertion_ahead(queryDesc);
+			run_without_parallel_mode(&call);
+			return;
+		}
+		refusal = "its rows may exceed temp_file_limit";
+	}
+	tp_run_parallel(queryDesc->planstate, refusal, run_statement, &call);
 }
