@@ -43,13 +43,16 @@
 #include "access/genam.h"
 #include "access/xact.h"
 #include "catalog/index.h"
+#include "catalog/pg_index.h"
 #include "catalog/pg_proc.h"
 #include "nodes/execnodes.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "postmaster/bgworker.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 
 #include "exec.h"
 #include "readonly.h"
@@ -143,12 +146,38 @@ tp_check_index_worker(void)
  */
 
 /*
+ * Is there user code in the expressions or the predicate of index?  Looks at those in the
+ * catalog: a relation's descriptor keeps what a function was when it was inlined, and
+ * each worker inlines what it is now.
+ */
+static bool
+has_user_code(Relation index)
+{
+	const AttrNumber columns[] = {Anum_pg_index_indexprs, Anum_pg_index_indpred};
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(RelationGetRelid(index)));
+	bool		result = false;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for index %u", RelationGetRelid(index));
+	for (int i = 0; i < lengthof(columns); i++)
+	{
+		bool		isnull;
+		Datum		nodes = SysCacheGetAttr(INDEXRELID, tuple, columns[i], &isnull);
+
+		result = result || (!isnull && tp_contains(stringToNode(TextDatumGetCString(nodes)),
+												   tp_expression_is_user_code));
+	}
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/*
  * Why the build of index must not have workers, or NULL if it may.  What compares,
  * hashes or summarizes keys is found by the operator class and the keys' types.  That
  * of enums is core's.
  */
 static const char *
-refusal_to_build(Relation heap, Relation index, IndexInfo *info)
+refusal_to_build(Relation heap, Relation index)
 {
 	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 	List	   *objects = NIL;
@@ -157,8 +186,7 @@ refusal_to_build(Relation heap, Relation index, IndexInfo *info)
 	if (IsInParallelMode() || tp_listed_buffers() > 0 ||
 		tp_table_is_readonly(RelationGetRelid(heap)))
 		return "workers read temporary tables";
-	if (tp_contains((Node *) info->ii_Expressions, tp_expression_is_user_code) ||
-		tp_contains((Node *) info->ii_Predicate, tp_expression_is_user_code))
+	if (has_user_code(index))
 		return "user code in an expression or the predicate";
 	for (int i = 0; i < nkeys; i++)
 	{
@@ -340,7 +368,7 @@ change_pages_as_readers(Relation rel)
 static const char *
 prepare_table(Relation heap, Relation index, IndexInfo *info, double rows)
 {
-	const char *refusal = refusal_to_build(heap, index, info);
+	const char *refusal = refusal_to_build(heap, index);
 	Relation	toast = NULL;
 	instr_time	start;
 	instr_time	elapsed;

@@ -184,6 +184,13 @@ SELECT * FROM why_not('CREATE INDEX t_own_where ON t (id) WHERE own(id) > 0');
 SELECT * FROM why_not('CREATE INDEX t_own_ops ON t (id own_ops)');
 SELECT * FROM why_not('CREATE INDEX t_own_type ON t (c)');
 SELECT * FROM report('t', 4);
+-- Nor if a descriptor has what a function was when it was inlined: workers inline what it is now.
+CREATE FUNCTION inlined(int) RETURNS int LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT $1 + 1';
+SELECT * FROM why_not('CREATE INDEX t_inlined ON t (inlined(id)) WHERE inlined(k::int) > 0');
+SELECT count(*) FROM t WHERE inlined(id) = 3 AND inlined(k::int) > 0;
+SELECT * FROM why_not('REINDEX INDEX t_inlined');
+SELECT * FROM report('t', 2);
+DROP INDEX t_inlined;
 -- Nothing is prepared if no worker is free, or the module is off.
 SET max_parallel_workers = 0;
 SELECT * FROM why_not('REINDEX INDEX t_id');
