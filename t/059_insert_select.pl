@@ -34,13 +34,6 @@ BEGIN
 	INSERT INTO p (id) VALUES (0);
 	RAISE 'in the trigger';
 END $$;
-CREATE FUNCTION caught(statement text) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN
-	EXECUTE statement;
-	RETURN 'no error';
-EXCEPTION WHEN OTHERS THEN
-	RETURN SQLERRM;
-END $$;
 });
 
 # Rows in the target: by a scan, by its indexes, and in its TOAST table.
@@ -58,13 +51,7 @@ sub whole
 {
 	my ($s, $inside) = @_;
 	my @wrong;
-	my $expect = sub {
-		my ($what, $sql, $expected) = @_;
-		my ($out, $err) = $s->query($sql);
-
-		push @wrong, "$what: $out$err" if $out ne $expected || $err ne '';
-		return;
-	};
+	my $expect = expecting($s, \@wrong);
 
 	$expect->('rows of the failed statement', $left, "0\n0\n0|0");
 	# which parallel mode would forbid

@@ -26,15 +26,6 @@ my $node = fault_server('main');
 my $other = fault_session($node);
 my $n = 0;
 
-$other->safe(q{
-CREATE FUNCTION caught(statement text) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN
-	EXECUTE statement;
-	RETURN 'no error';
-EXCEPTION WHEN OTHERS THEN
-	RETURN SQLERRM;
-END $$;
-});
 
 # Statements that find the rows of one in three k by a join of the table with itself. @ is
 # the table, EXPR a number that is computed where rows are found.

@@ -20,7 +20,6 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use TempParallel;
 use Test::More;
-use Time::HiRes qw(time);
 
 my $rounds = $ENV{FAULT_ROUNDS} || 12;
 
@@ -31,15 +30,6 @@ my $n = 0;
 my $amcheck = $other->safe(q{SELECT count(*) FROM pg_available_extensions WHERE name = 'amcheck';});
 
 $other->safe('CREATE EXTENSION amcheck;') if $amcheck;
-$other->safe(q{
-CREATE FUNCTION caught(statement text) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN
-	EXECUTE statement;
-	RETURN 'no error';
-EXCEPTION WHEN OTHERS THEN
-	RETURN SQLERRM;
-END $$;
-});
 
 # A build that takes long, by core's functions alone, and what it builds
 my $build = 'CREATE UNIQUE INDEX built ON t (id, length(repeat(pad, 100)), md5(big)) INCLUDE (v)';
@@ -59,13 +49,7 @@ sub whole
 {
 	my ($s) = @_;
 	my @wrong;
-	my $expect = sub {
-		my ($what, $sql, $expected) = @_;
-		my ($out, $err) = $s->query($sql);
-
-		push @wrong, "$what: $out$err" if $out ne $expected || $err ne '';
-		return;
-	};
+	my $expect = expecting($s, \@wrong);
 
 	$expect->('the index', q{SELECT count(*) FROM pg_class WHERE relname = 'built';}, '0');
 	$expect->('the setting', 'SHOW temp_parallel.index_build;', '');
@@ -156,36 +140,20 @@ foreach my $pool ('800kB', '32MB')
 	}
 
 	# cancels and timeouts
-	my ($canceled, $begin) = (0, time);
-	$s->safe("$build; DROP INDEX built;");
-	my $duration = time - $begin;
+	my ($canceled, $duration) = (0, 0.5);
 	foreach my $round (1 .. $rounds)
 	{
 		change($s, ++$n);
 		my $inside = $round % 3 == 0;
-		my $seconds = $duration * rand();
 		$s->safe('BEGIN; SAVEPOINT a;') if $inside;
-		if ($round % 2)
-		{
-			my $ms = 1 + int(1000 * $seconds);
-			($out, $err) = $s->query("SET statement_timeout = $ms;\n$build;");
-		}
-		else
-		{
-			$other->begin("SELECT pg_cancel_backend(pid) FROM (SELECT $s->{pid} AS pid, pg_sleep($seconds) OFFSET 0) s;");
-			($out, $err) = $s->query("$build;");
-			$other->end;
-		}
-		$s->query($inside ? 'ROLLBACK TO a; SET statement_timeout = 0;' : 'SET statement_timeout = 0;')
-		  foreach 1 .. 2;
-		if ($err eq '')
-		{
-			$s->safe('DROP INDEX IF EXISTS built;');
-		}
-		else
+		if (interrupt($s, $other, "$pool, round $round", $round, \$duration, "$build;",
+				$inside ? 'ROLLBACK TO a;' : ''))
 		{
 			$canceled++;
-			like($err, qr/ERROR:  canceling statement due to (statement timeout|user request)\n/, "$pool, round $round: canceled");
+		}
+		elsif (!$inside)
+		{
+			$s->safe('DROP INDEX built;');
 		}
 		my $ok = whole($s);
 		$s->safe('COMMIT;') if $inside;
@@ -202,7 +170,7 @@ foreach my $pool ('800kB', '32MB')
 
 	# a worker that is terminated
 	$s->begin("$slow;");
-	1 until $other->safe("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE leader_pid = $s->{pid} LIMIT 1;") eq 't';
+	$other->safe('SELECT pg_terminate_backend(' . (workers_of($other, $s, 1))[0] . ');');
 	($out, $err) = $s->end;
 	like($err, qr/terminating|parallel worker/, "$pool: a worker is terminated");
 	ok(whole($s) && sound($s, ++$n), "$pool: nothing of it remains");
@@ -214,7 +182,7 @@ foreach my $pool ('800kB', '32MB')
 
 	# the session is terminated
 	$s->begin("$slow;");
-	1 until $other->safe("SELECT count(*) > 0 FROM pg_stat_activity WHERE leader_pid = $s->{pid};") eq 't';
+	workers_of($other, $s, 1);
 	$other->safe("SELECT pg_terminate_backend($s->{pid});");
 	($out, $err) = $s->end;
 	like($err, qr/terminating connection/, "$pool: the session is terminated");
@@ -231,8 +199,7 @@ foreach my $which ('leader_pid = ', 'pid = ')
 	make($s);
 	$s->begin($build =~ s/100\)/6000)/r . ';');
 	my $log_start = -s $node->logfile;
-	my $pid = '';
-	$pid = $other->safe("SELECT pid FROM pg_stat_activity WHERE leader_pid = $s->{pid} LIMIT 1;") until $pid ne '';
+	my ($pid) = workers_of($other, $s, 1);
 	kill 'KILL', $which =~ /leader/ ? $pid : $s->{pid};
 	my ($out, $err) = $s->end;
 	like($err, qr/crash of another server process|server closed the connection/, "killed, $which: the session ends");

@@ -18,7 +18,7 @@ use Test::More;
 use Time::HiRes qw(time usleep);
 
 our @EXPORT = qw(fault_server fault_session seed_moments make_tables change interrupt
-  workers_of sound nothing_left log_is_clean shares $from_core @pools);
+  workers_of expecting sound nothing_left log_is_clean shares $from_core @pools);
 
 # With these, every plan that can be parallel is.
 our $settings = q{
@@ -82,6 +82,15 @@ CREATE FUNCTION digest(tab regclass, OUT digest text) LANGUAGE plpgsql AS $$
 BEGIN
 	EXECUTE format('SELECT count(*) || '':'' || sum(hashtextextended(x::text, 0)) FROM %s x', tab)
 	   INTO digest;
+END $$;
+
+-- Runs a statement in a subtransaction. Returns its error.
+CREATE FUNCTION caught(statement text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE statement;
+	RETURN 'no error';
+EXCEPTION WHEN OTHERS THEN
+	RETURN SQLERRM;
 END $$;
 
 -- The number of pages that a serial scan of t dirties: those that it evicts,
@@ -319,6 +328,21 @@ SELECT on_both('UPDATE \@ SET big = reverse(big) WHERE id % 700 = 100 * ($n % 7)
 	return;
 }
 
+# A function that runs SQL in session $s, which has to return $expected, and adds to
+# @$wrong otherwise.
+sub expecting
+{
+	my ($s, $wrong) = @_;
+
+	return sub {
+		my ($what, $sql, $expected) = @_;
+		my ($out, $err) = $s->query($sql);
+
+		push @$wrong, "$what: $out$err" if $out ne $expected || $err ne '';
+		return;
+	};
+}
+
 # Checks the session after a fault that it has survived. Returns whether
 # everything is right, and prints what is not. $brief leaves out the checks that
 # write to the table.
@@ -334,13 +358,7 @@ sub sound
 {
 	my ($s, $n, $brief) = @_;
 	my @wrong;
-	my $expect = sub {
-		my ($what, $sql, $expected) = @_;
-		my ($out, $err) = $s->query($sql);
-
-		push @wrong, "$what: $out$err" if $out ne $expected || $err ne '';
-		return;
-	};
+	my $expect = expecting($s, \@wrong);
 
 	$expect->('data', q{SELECT same_data('{off}');}, 'same');
 	$expect->('REINDEX', 'REINDEX TABLE t;', '');
