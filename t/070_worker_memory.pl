@@ -73,9 +73,11 @@ for my $session_buffers (sort keys %worker_kb)
 }
 
 # Pages that it reads in the leader's memory are not a worker's own: 8 MB are enough for
-# the headers of 37,500 of them, and for all else. And nothing is written.
+# the headers of 37,500 of them, and for all else. And nothing is written: not for workers that
+# build the index, either.
 my ($answer, $shared, $written) = split /\n/, $node->safe_psql('postgres', qq{
 	SET temp_buffers = '512MB';
+	SET max_parallel_maintenance_workers = 0;
 	} . $setup =~ s/40000/300000/r . qq{
 	RESET temp_parallel.write_temp_page_cost;
 	$queries{'sequential scan'};
