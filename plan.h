@@ -214,7 +214,7 @@ typedef enum RunAheadRefusal
  * only this module makes; and most plans that the planner takes to be slightly better
  * are not (bench/planner_choice --kinds insert).
  */
-#define LARGEST_PART	0.8
+#define LARGEST_PART	0.85
 
 extern bool tp_reads_large_table(Query *query);
 extern bool tp_may_run_ahead(Query *query);

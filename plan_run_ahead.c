@@ -44,7 +44,7 @@ static const char *const refusals[] = {
 	[RUN_AHEAD_VOLATILE] = "query calls a volatile function",
 	[RUN_AHEAD_SHARED_WITH] = "WITH is also used while rows are changed",
 	[RUN_AHEAD_CURRENT_OF] = "WHERE CURRENT OF",
-	[RUN_AHEAD_GAINS_LITTLE] = "workers would save less than a fifth of its cost",
+	[RUN_AHEAD_GAINS_LITTLE] = "workers would save less than 15 % of its cost",
 	[RUN_AHEAD_TOO_LARGE] = "its rows may exceed temp_file_limit",
 };
 

@@ -82,7 +82,7 @@ SET temp_parallel.write_temp_page_cost = 0.1;
 SELECT account = flush_cost AS full, account > 0 AS funds FROM temp_parallel_tables WHERE relation = 't'::regclass;
 SET temp_parallel.write_temp_page_cost = 5;
 
--- The plan of an INSERT with workers has to be better by a fifth than that without them,
+-- The plan of an INSERT with workers has to be better by 15 % than that without them,
 -- but for what is charged. If that counted, a statement that is refused because of it would
 -- not add to the account, and the table never be read by workers.
 CREATE TEMP TABLE sums (k int, n bigint);

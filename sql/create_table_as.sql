@@ -146,7 +146,7 @@ RESET temp_file_limit;
 
 -- The cost of keeping rows, spilled pages included, is part of the choice: with it, workers
 -- save too little here. Memory costs less.
-SET parallel_tuple_cost = 0.16;
+SET parallel_tuple_cost = 0.2;
 EXPLAIN (COSTS OFF) INSERT INTO target SELECT id, s FROM a WHERE s <> '';
 SET work_mem = '64kB';
 EXPLAIN (COSTS OFF) INSERT INTO target SELECT id, s FROM a WHERE s <> '';
