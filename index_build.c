@@ -258,9 +258,7 @@ static bool
 pays(Relation heap, Relation index, IndexInfo *info, double rows, double toast_pages)
 {
 	RelFileLocator locator = RelationFileLocator(heap);
-	FlushCost	flush = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(false),
-												list_make1_oid(RelationGetRelid(heap)),
-												NIL);
+	FlushCost	flush = tp_flush_estimate(list_make1_oid(RelationGetRelid(heap)), NIL, false);
 	Cost		price = flush.cost - flush.search;
 	double		processes = Min(info->ii_ParallelWorkers + 1, tp_usable_processors());
 	Cost		saving = rows * cost_of_row(index, info, rows) * (1 - 1 / processes) -

@@ -252,7 +252,7 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 	tp_explain_names("Not Parallel", relids, es);
 
 	/* the saving is net of the search of the pool, the cost is not */
-	flush = tp_flush_cost_of_tables(tp_localbuf_stats_for_price(false), relids, NIL);
+	flush = tp_flush_estimate(relids, NIL, false);
 	if (es->costs)
 	{
 		const ExplainNumber refused[] = {
