@@ -11,7 +11,6 @@ top := $(patsubst %/,%,$(realpath $(dir $(firstword $(MAKEFILE_LIST)))))
 MODULE_big = temp_parallel
 OBJS = \
 	exec_flush.o \
-	exec_run.o \
 	exec_run_ahead.o \
 	exec_worker.o \
 	exec_worker_refuse.o \

@@ -16,21 +16,17 @@
 #include "localbuf.h"
 #include "plan.h"
 
-/* exec_run.c */
-typedef void (*ParallelRun) (bool parallel, void *arg);
-
-extern void tp_run_parallel(PlanState *root, const char *refusal,
-							ParallelRun run, void *arg);
-
 /* exec_flush.c */
 /* key of FlushShared in the parallel query's table of contents */
 #define FLUSH_SHARED_KEY	UINT64CONST(0x7E3B000000000001)
 
+typedef void (*ParallelRun) (bool parallel, void *arg);
+
 extern void tp_register_flush_node(void);
 extern List *tp_find_flush_nodes(PlanState *root);
 extern const FlushPlan *tp_flush_node_plan(CustomScanState *flush_node);
-extern void tp_skip_flush_nodes(List *flush_nodes, const char *reason);
-extern void tp_look_at_workers(List *flush_nodes);
+extern void tp_run_parallel(PlanState *root, const char *refusal,
+							ParallelRun run, void *arg);
 
 typedef struct ExplainNumber
 {

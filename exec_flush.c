@@ -1,8 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * exec_flush.c
- *	  Execution of the flush node, Custom Scan (TempFlush), which has the dirty
- *	  pages of temporary tables written, or listed, before workers read them.
+ *	  Execution of plans with the flush node, Custom Scan (TempFlush), which has the
+ *	  dirty pages of temporary tables written, or listed, before workers read them.
+ *
+ * When such a plan, of a whole statement or of a part of it (exec_run_ahead.c), is
+ * about to be run in parallel mode, the second look decides whether to use workers.
+ * If it does, the plan runs in a read-only phase (readonly_phase.c) for the nodes'
+ * tables.
  *
  * The node stands below a Gather and returns its child's rows.  It flushes in
  * the callbacks that the executor calls in the leader before it launches
@@ -18,8 +23,11 @@
  * Where workers would be sent a value that they cannot read (exec_worker_refuse.c), it
  * has none launched.
  *
- * The invariant: when a worker starts, every page of each table and index that it
- * may read is in the files as the leader sees it, or listed for the worker.
+ * The invariants: when a worker starts, every page of each table and index that it
+ * may read is in the files as the leader sees it, or listed for the worker; it is
+ * started only in a read-only phase that covers these, which ends when the run of the
+ * plan does, by return or error; a plan whose flush is charged no more than when it was
+ * planned runs as planned, unless exec_run_ahead.c refuses workers.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,6 +39,7 @@
 #include "portability/instr_time.h"
 #include "postmaster/bgworker.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 
 #include "exec.h"
 #include "readonly.h"
@@ -43,47 +52,13 @@ typedef struct TempFlushState
 	const char *skipped;		/* why it was left to the leader, or NULL */
 	int			limit;			/* pages to list that are not listed yet */
 	int			capacity;		/* pages for which shared has room */
-	FlushShared *shared;		/* in the leader; see tp_look_at_workers() */
+	FlushShared *shared;		/* in the leader; see look_at_workers() */
 	int64		pages_shared;	/* by all launches of this execution */
 	int64		written;		/* pages, by the same */
 	double		time;			/* of these, milliseconds */
 } TempFlushState;
 
-static Node *temp_flush_create_state(CustomScan *cscan);
-static void temp_flush_begin(CustomScanState *css, EState *estate, int eflags);
-static void temp_flush_end(CustomScanState *css);
-static void temp_flush_rescan(CustomScanState *css);
-static Size temp_flush_estimate_dsm(CustomScanState *css,
-									ParallelContext *pcxt);
-static void temp_flush_initialize_dsm(CustomScanState *css,
-									  ParallelContext *pcxt, void *coordinate);
-static void temp_flush_before_launch(CustomScanState *css,
-									 ParallelContext *pcxt, void *coordinate);
-static void temp_flush_explain(CustomScanState *css, List *ancestors,
-							   ExplainState *es);
-
-static const CustomScanMethods plan_methods = {
-	.CustomName = FLUSH_NODE_NAME,
-	.CreateCustomScanState = temp_flush_create_state,
-};
-
-static const CustomExecMethods exec_methods = {
-	.CustomName = FLUSH_NODE_NAME,
-	.BeginCustomScan = temp_flush_begin,
-	.EndCustomScan = temp_flush_end,
-	.ReScanCustomScan = temp_flush_rescan,
-	.EstimateDSMCustomScan = temp_flush_estimate_dsm,
-	.InitializeDSMCustomScan = temp_flush_initialize_dsm,
-	.ReInitializeDSMCustomScan = temp_flush_before_launch,
-	.ExplainCustomScan = temp_flush_explain,
-};
-
-/* Register the node's methods, by whose name workers find them. */
-void
-tp_register_flush_node(void)
-{
-	RegisterCustomScanMethods(&plan_methods);
-}
+static const CustomExecMethods exec_methods;
 
 /* ----------
  * Execution: passing rows on
@@ -232,8 +207,8 @@ tp_flush_node_plan(CustomScanState *flush_node)
  * Note, for EXPLAIN and the session's counters, that the statement of flush_nodes
  * is left to the leader, because of reason, a constant.
  */
-void
-tp_skip_flush_nodes(List *flush_nodes, const char *reason)
+static void
+skip_flush_nodes(List *flush_nodes, const char *reason)
 {
 	ListCell   *lc;
 
@@ -247,8 +222,8 @@ tp_skip_flush_nodes(List *flush_nodes, const char *reason)
  * launched last to the session's counter, and share no more pages if one of them
  * could not read these.  Raises nothing, so that it may be called after an error.
  */
-void
-tp_look_at_workers(List *flush_nodes)
+static void
+look_at_workers(List *flush_nodes)
 {
 	ListCell   *lc;
 
@@ -337,20 +312,6 @@ temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 					mul_size(state->capacity, sizeof(SharedPage)));
 }
 
-/* The first launch of workers by pcxt. */
-static void
-temp_flush_initialize_dsm(CustomScanState *css, ParallelContext *pcxt,
-						  void *coordinate)
-{
-	TempFlushState *state = (TempFlushState *) css;
-
-	state->shared = coordinate;
-	memset(state->shared, 0, offsetof(FlushShared, pages));
-	state->shared->capacity = state->capacity;
-	shm_toc_insert(pcxt->toc, FLUSH_SHARED_KEY, state->shared);
-	temp_flush_before_launch(css, pcxt, coordinate);
-}
-
 /*
  * In the leader, before each launch of workers: list the dirty pages of the
  * node's tables, TOAST tables and listed indexes for them, or write these pages,
@@ -426,6 +387,138 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	tp_session_stats.pages_flushed += written;
 	tp_session_stats.pages_shared += shared->npages;
 	tp_session_stats.flush_time += INSTR_TIME_GET_MILLISEC(elapsed);
+}
+
+/* The first launch of workers by pcxt. */
+static void
+temp_flush_initialize_dsm(CustomScanState *css, ParallelContext *pcxt,
+						  void *coordinate)
+{
+	TempFlushState *state = (TempFlushState *) css;
+
+	state->shared = coordinate;
+	memset(state->shared, 0, offsetof(FlushShared, pages));
+	state->shared->capacity = state->capacity;
+	shm_toc_insert(pcxt->toc, FLUSH_SHARED_KEY, state->shared);
+	temp_flush_before_launch(css, pcxt, coordinate);
+}
+
+/* ----------
+ * Running a plan with flush nodes
+ * ----------
+ */
+
+/*
+ * The second look: is a parallel plan, of which these are the flush nodes, no
+ * longer worth its flush, so that it is cheaper if the leader runs it alone?
+ * A cached plan may have been made when the tables were clean, and be executed
+ * after a gigabyte has been loaded; and the planner has not charged the
+ * indexes that it scans.  If the charge is higher than when the plan was made,
+ * and than what the workers save, which is in the flush nodes (plan_saving.c),
+ * the plan runs without parallel mode, and nothing is written.  Sets *savings, NIL
+ * so far, to what they save, for tp_credit_savings().  Allocates in the current
+ * memory context, and frees nothing.
+ */
+static bool
+leader_alone_is_cheaper(List *flush_nodes, List **savings)
+{
+	Cost		planned = 0;	/* the charge when planned */
+	Cost		charge = 0;		/* the charge now, without the search */
+	Cost		search = 0;
+	Cost		saving = 0;
+	ListCell   *lc;
+
+	foreach(lc, flush_nodes)
+	{
+		FlushPlan  *plan = &((TempFlushState *) lfirst(lc))->plan;
+		FlushCost	now = tp_flush_estimate(plan->relids, plan->indexes,
+											plan->any_user_code);
+
+		*savings = lappend(*savings, &plan->saving);
+		planned += plan->planned.charge;
+		charge += now.charge - now.search;
+		search += now.search;
+		saving += plan->saving.saving;
+	}
+	return charge + search > planned && charge > saving;
+}
+
+/*
+ * Call run in a read-only phase for the tables of flush_nodes.  The phase's lists
+ * are allocated in context.
+ */
+static void
+run_in_phase(MemoryContext context, List *flush_nodes, ParallelRun run,
+			 void *arg)
+{
+	ReadonlyPhase phase;
+	int			listed = tp_listed_buffers();
+	volatile bool done = false;
+
+	tp_readonly_begin(&phase);
+	PG_TRY();
+	{
+		MemoryContext old = MemoryContextSwitchTo(context);
+		List	   *relids = NIL;
+		ListCell   *lc;
+
+		foreach(lc, flush_nodes)
+			relids = list_concat_unique_oid(relids,
+											((TempFlushState *) lfirst(lc))->plan.relids);
+		tp_readonly_attach_tables(&phase, relids);
+		tp_readonly_attach_indexes(&phase);
+		MemoryContextSwitchTo(old);
+		run(true, arg);
+		done = true;
+	}
+	PG_FINALLY();
+	{
+		tp_unlist_buffers(listed, done);
+		tp_readonly_end(&phase);
+		look_at_workers(flush_nodes);
+	}
+	PG_END_TRY();
+	tp_readonly_close(&phase);
+}
+
+/*
+ * Run a plan that needs parallel mode, of which root is the topmost node: call
+ * run(true, arg), which has to run it in parallel mode, or run(false, arg) if it
+ * is to be run without workers, because of refusal, a constant, if that is not
+ * NULL, or of the second look.  Raises what that raises.
+ *
+ * Everything allocated here is freed at the end of the run, or after an error
+ * with the query's memory context.  The caller's context may live longer, like
+ * that of a function called by an SQL statement.
+ */
+void
+tp_run_parallel(PlanState *root, const char *refusal, ParallelRun run,
+				void *arg)
+{
+	MemoryContext context = AllocSetContextCreate(root->state->es_query_cxt,
+												  "temporary tables read by workers",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	List	   *flush_nodes = tp_find_flush_nodes(root);
+	List	   *savings = NIL;
+	bool		alone = refusal == NULL && flush_nodes != NIL &&
+		leader_alone_is_cheaper(flush_nodes, &savings);
+
+	MemoryContextSwitchTo(old);
+
+	if (refusal != NULL || alone)
+	{
+		skip_flush_nodes(flush_nodes,
+						 alone ? "the leader alone is cheaper now" : refusal);
+		run(false, arg);
+		if (alone && tp_enabled)
+			(void) tp_credit_savings(savings, NULL, root);
+	}
+	else if (flush_nodes != NIL)
+		run_in_phase(context, flush_nodes, run, arg);
+	else
+		run(true, arg);
+	MemoryContextDelete(context);
 }
 
 /* ----------
@@ -511,4 +604,31 @@ temp_flush_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 			tp_explain_numbers("Shared", shared, 1, es);
 		tp_explain_numbers("Flushed", flushed, es->timing ? 2 : 1, es);
 	}
+}
+
+/* ----------
+ * The node's methods
+ * ----------
+ */
+static const CustomScanMethods plan_methods = {
+	.CustomName = FLUSH_NODE_NAME,
+	.CreateCustomScanState = temp_flush_create_state,
+};
+
+static const CustomExecMethods exec_methods = {
+	.CustomName = FLUSH_NODE_NAME,
+	.BeginCustomScan = temp_flush_begin,
+	.EndCustomScan = temp_flush_end,
+	.ReScanCustomScan = temp_flush_rescan,
+	.EstimateDSMCustomScan = temp_flush_estimate_dsm,
+	.InitializeDSMCustomScan = temp_flush_initialize_dsm,
+	.ReInitializeDSMCustomScan = temp_flush_before_launch,
+	.ExplainCustomScan = temp_flush_explain,
+};
+
+/* Register the node's methods, by whose name workers find them. */
+void
+tp_register_flush_node(void)
+{
+	RegisterCustomScanMethods(&plan_methods);
 }

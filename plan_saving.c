@@ -9,7 +9,7 @@
  * as the saving (plan_gather_cost.c).  It goes two ways:
  *
  *	- into the flush node, if a Gather over the relation is in the finished
- *	  plan; so the second look (exec_run.c) can compare it with what the
+ *	  plan; so the second look (exec_flush.c) can compare it with what the
  *	  flush costs then;
  *	- otherwise it is lost because of the flush.  Then it is stored in the plan,
  *	  and added to the tables' accounts (flush_cost.c) each time that plan
@@ -168,23 +168,10 @@ replan_hash(Oid relid)
 	return GetSysCacheHashValue1(PROCOID, ObjectIdGetDatum(relid));
 }
 
-static List *
-add_cost(List *items, int cacheid, Cost cost)
-{
-	float4		value = (float4) cost;
-	uint32		bits;
-
-	memcpy(&bits, &value, sizeof(bits));
-	return add_item(items, cacheid, bits);
-}
-
 static Cost
 item_cost(PlanInvalItem *item)
 {
-	float4		value;
-
-	memcpy(&value, &item->hashValue, sizeof(value));
-	return value;
+	return DatumGetFloat4(UInt32GetDatum(item->hashValue));
 }
 
 /* Append saving to the invalItems of stmt. */
@@ -199,8 +186,9 @@ attach_saving(PlannedStmt *stmt, const FlushSaving *saving)
 		items = add_item(items, PROCOID, replan_hash(lfirst_oid(lc)));
 		items = add_item(items, LOST_TABLE, lfirst_oid(lc));
 	}
-	items = add_cost(items, LOST_CHARGE, saving->charge);
-	stmt->invalItems = add_cost(items, LOST_SAVING, saving->saving);
+	items = add_item(items, LOST_CHARGE, DatumGetUInt32(Float4GetDatum(saving->charge)));
+	stmt->invalItems = add_item(items, LOST_SAVING,
+								DatumGetUInt32(Float4GetDatum(saving->saving)));
 }
 
 /*
@@ -229,7 +217,7 @@ tp_attach_savings(PlannedStmt *stmt, List *flushed, List *notes)
 
 	/* would plan_flush_node.c allow workers? */
 	facts = tp_statement_facts(stmt);
-	if (facts.unknown || facts.checks_domain)
+	if (facts.unknown || facts.unsafe)
 		return;
 	foreach(lc, lost)
 		attach_saving(stmt, &((GatherSaving *) lfirst(lc))->saving);
