@@ -221,7 +221,7 @@ find_portions(PlannedStmt *stmt)
 bool
 tp_may_run_portions_ahead(Query *query)
 {
-	return tp_run_ahead >= RUN_AHEAD_ALL && query->commandType == CMD_SELECT &&
+	return tp_run_ahead >= RUN_AHEAD_ON && query->commandType == CMD_SELECT &&
 		query->rowMarks == NIL && !query->hasModifyingCTE &&
 		(query->hasAggs || query->hasWindowFuncs || query->hasSubLinks ||
 		 query->groupClause != NIL || query->groupingSets != NIL ||

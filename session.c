@@ -27,7 +27,7 @@ bool		tp_enabled = true;
 double		tp_write_temp_page_cost = 1.30;
 double		tp_buffer_scan_cost = 0.01;
 int			tp_processors = 0;
-int			tp_run_ahead = RUN_AHEAD_ALL;
+int			tp_run_ahead = RUN_AHEAD_ON;
 bool		tp_share_local_buffers = true;
 
 SessionStats tp_session_stats;
@@ -36,11 +36,10 @@ static const struct config_enum_entry run_ahead_options[] = {
 	{"off", RUN_AHEAD_OFF, false},
 	{"insert", RUN_AHEAD_INSERT, false},
 	{"modify", RUN_AHEAD_MODIFY, false},
-	{"all", RUN_AHEAD_ALL, false},
-	{"on", RUN_AHEAD_ALL, true},
-	{"true", RUN_AHEAD_ALL, true},
-	{"yes", RUN_AHEAD_ALL, true},
-	{"1", RUN_AHEAD_ALL, true},
+	{"on", RUN_AHEAD_ON, false},
+	{"true", RUN_AHEAD_ON, true},
+	{"yes", RUN_AHEAD_ON, true},
+	{"1", RUN_AHEAD_ON, true},
 	{"false", RUN_AHEAD_OFF, true},
 	{"no", RUN_AHEAD_OFF, true},
 	{"0", RUN_AHEAD_OFF, true},
@@ -136,7 +135,7 @@ tp_define_settings(void)
 							 "Selects the statements of which workers find all rows before the first one is changed or returned.",
 							 "Each value includes the former ones: INSERT ... SELECT; UPDATE, DELETE and MERGE of temporary tables; queries whose rows are fetched in portions.",
 							 &tp_run_ahead,
-							 RUN_AHEAD_ALL, run_ahead_options,
+							 RUN_AHEAD_ON, run_ahead_options,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("temp_parallel.share_local_buffers",

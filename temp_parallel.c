@@ -155,7 +155,7 @@ run_executor(EXECUTOR_RUN_ARGS)
 			 tp_session_has_temp_tables())
 	{
 		if (count != 0 && !queryDesc->already_executed && tp_enabled &&
-			tp_run_ahead >= RUN_AHEAD_ALL)
+			tp_run_ahead >= RUN_AHEAD_ON)
 			tp_run_portions_ahead(queryDesc);
 		tp_run_in_leader(prev_ExecutorRun, EXECUTOR_RUN_PASS);
 	}

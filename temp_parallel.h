@@ -20,7 +20,7 @@ typedef enum RunAhead			/* each includes those before it */
 	RUN_AHEAD_OFF,
 	RUN_AHEAD_INSERT,			/* INSERT ... SELECT */
 	RUN_AHEAD_MODIFY,			/* UPDATE, DELETE, MERGE */
-	RUN_AHEAD_ALL				/* queries whose rows are fetched in portions */
+	RUN_AHEAD_ON				/* queries whose rows are fetched in portions */
 } RunAhead;
 
 extern bool tp_enabled;

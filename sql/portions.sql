@@ -7,7 +7,7 @@ CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
 \i sql/include/portions.sql
 \set run 'SELECT * FROM pg_temp.portions'
-SET temp_parallel.run_ahead = 'all';
+SET temp_parallel.run_ahead = on;
 
 -- 60 groups of 50 rows, but the last one has 7
 CREATE TEMP TABLE t (id int, k int, v int, s text);
@@ -71,7 +71,7 @@ RESET work_mem;
 SELECT * FROM pg_temp.plan('SELECT * FROM t ORDER BY v FOR UPDATE');
 SET temp_parallel.run_ahead = modify;
 SELECT * FROM pg_temp.plan('SELECT sum(v) FROM t');
-SET temp_parallel.run_ahead = 'all';
+SET temp_parallel.run_ahead = on;
 SET parallel_setup_cost = 1000000;
 SELECT * FROM pg_temp.plan('SELECT sum(v) FROM t');
 SET parallel_setup_cost = 0;

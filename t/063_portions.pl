@@ -22,7 +22,7 @@ my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
 $node->append_conf('postgresql.conf', q{
 session_preload_libraries = 'temp_parallel'
-temp_parallel.run_ahead = all
+temp_parallel.run_ahead = on
 min_parallel_table_scan_size = 0
 parallel_setup_cost = 0
 parallel_tuple_cost = 0

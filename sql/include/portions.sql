@@ -16,7 +16,7 @@
 CREATE FUNCTION pg_temp.portions(body text, any_order boolean DEFAULT false)
 RETURNS TABLE (workers text, n bigint, answers text)
 LANGUAGE plpgsql
-SET temp_parallel.enabled = on SET temp_parallel.run_ahead = 'all'
+SET temp_parallel.enabled = on SET temp_parallel.run_ahead = on
 SET parallel_leader_participation = on
 AS $$
 DECLARE
