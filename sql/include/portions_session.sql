@@ -71,7 +71,7 @@ ROLLBACK;
 -- what core computes below its sort, it computes before the first row
 BEGIN;
 SET LOCAL portions.least = 0;
-DECLARE c CURSOR FOR SELECT k, sum(v) || current_user::text FROM t GROUP BY k HAVING count(*) > current_setting('portions.least')::int ORDER BY k;
+DECLARE c CURSOR FOR SELECT k, sum(v) || (current_user = 'portions_user')::text FROM t GROUP BY k HAVING count(*) > current_setting('portions.least')::int ORDER BY k;
 FETCH 2 FROM c;
 SET LOCAL portions.least = 1000;
 SET LOCAL ROLE portions_user;
