@@ -327,15 +327,52 @@ sort_cost(double rows, int width, double limit)
 	return sort.total_cost;
 }
 
-/* May the current user read what estate's query reads? */
+/*
+ * May the current user read what estate's query reads?  Without ExecutorCheckPerms_hook,
+ * which has been called when the query began: a module that logs what is read would do
+ * so twice.  Workers call it again.
+ */
 static inline bool
 may_read_tables(EState *estate)
 {
+	ExecutorCheckPerms_hook_type hook = ExecutorCheckPerms_hook;
+	bool		result;
+
+	ExecutorCheckPerms_hook = NULL;
+	PG_TRY();
+	{
 #if PG_VERSION_NUM >= 160000
-	return ExecCheckPermissions(estate->es_range_table, estate->es_rteperminfos, false);
+		result = ExecCheckPermissions(estate->es_range_table, estate->es_rteperminfos, false);
 #else
-	return ExecCheckRTPerms(estate->es_range_table, false);
+		result = ExecCheckRTPerms(estate->es_range_table, false);
 #endif
+	}
+	PG_FINALLY();
+	{
+		ExecutorCheckPerms_hook = hook;
+	}
+	PG_END_TRY();
+	return result;
+}
+
+/*
+ * Prune a page of rel, a heap, if that is worth it.  From 19 on that may set the page's
+ * bits in the visibility map.
+ */
+static inline void
+prune_heap_page(Relation rel, BlockNumber block)
+{
+	Buffer		buffer = ReadBuffer(rel, block);
+#if PG_VERSION_NUM >= 190000
+	Buffer		vmbuffer = InvalidBuffer;
+
+	heap_page_prune_opt(rel, buffer, &vmbuffer, false);
+	if (BufferIsValid(vmbuffer))
+		ReleaseBuffer(vmbuffer);
+#else
+	heap_page_prune_opt(rel, buffer);
+#endif
+	ReleaseBuffer(buffer);
 }
 
 /* From 17 on: what ModifyTable looks at for NOT MATCHED BY SOURCE of MERGE. */

@@ -27,6 +27,7 @@ $node->start;
 $node->safe_psql('postgres', qq{
 CREATE FUNCTION three_rows_handler() RETURNS fdw_handler LANGUAGE C AS '$chooses_paths';
 CREATE FUNCTION foreign_paths_calls() RETURNS int LANGUAGE C AS '$chooses_paths';
+CREATE FUNCTION checks() RETURNS bigint LANGUAGE C AS '$dir/counts_checks';
 CREATE FOREIGN DATA WRAPPER three_rows HANDLER three_rows_handler;
 CREATE SERVER three_rows FOREIGN DATA WRAPPER three_rows;
 CREATE TABLE permanent (id int, g int) WITH (autovacuum_enabled = off);
@@ -146,6 +147,31 @@ foreach my $enabled (qw(off on))
 		like($out, qr/Gather.*Parallel Append.*Foreign Scan on far/s, 'a foreign child in a parallel plan');
 	}
 	like($out, qr/\n1\n10003\|50005006$/, "a foreign child is asked once, enabled = $enabled");
+}
+
+# ----------
+# Permissions
+# ----------
+
+# A module that logs what a statement reads is called in the leader as often as without
+# workers, although permissions are looked at again before workers start: much may have
+# happened since the statement began.
+foreach my $statement (
+	'DECLARE c CURSOR FOR SELECT sum(id) FROM home WHERE sqrt(id) > 3; FETCH c',
+	'INSERT INTO home SELECT id FROM home WHERE sqrt(id) < 3')
+{
+	my %calls;
+
+	foreach my $enabled (qw(off on))
+	{
+		my $explain = $statement =~ s/;.*//r;
+		my $out = run([ 'temp_parallel', 'counts_checks' ],
+			"$foreign SET temp_parallel.enabled = $enabled; BEGIN; EXPLAIN (COSTS OFF) $explain; $statement; SELECT 'calls=' || checks();");
+
+		like($out, $enabled eq 'on' ? qr/Gather/ : qr/^(?!.*Gather)/s, "permissions, enabled = $enabled: the plan of $explain");
+		($calls{$enabled}) = $out =~ /calls=(\d+)/;
+	}
+	is($calls{on}, $calls{off}, "permissions are looked at once: $statement");
 }
 
 # ----------
