@@ -123,8 +123,9 @@ typedef struct PlanFacts
 	bool		is_volatile;	/* calls a volatile function that may look at
 								 * its statement */
 	bool		calls_volatile; /* calls any volatile function */
-	bool		checks_domain;	/* makes values in which there is a domain
-								 * with constraints */
+	bool		unsafe;			/* makes values in which there is a domain
+								 * with constraints, or compares values by
+								 * functions that are not parallel safe */
 	bool		has_params;		/* uses external parameters */
 	bool		unknown;		/* has nodes that plan_walk.c does not know */
 	PlanDependencies depends;	/* of what is said of its expressions here */
@@ -204,6 +205,7 @@ typedef enum RunAheadRefusal
 	RUN_AHEAD_VOLATILE,
 	RUN_AHEAD_SHARED_WITH,
 	RUN_AHEAD_CURRENT_OF,
+	RUN_AHEAD_UNIQUE_COLUMN,
 	RUN_AHEAD_GAINS_LITTLE,
 	RUN_AHEAD_TOO_LARGE
 } RunAheadRefusal;

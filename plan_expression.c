@@ -405,7 +405,7 @@ tp_add_expression(Node *node, PlanFacts *facts)
 		expression_is_volatile(node, &facts->depends);
 	facts->calls_volatile = facts->calls_volatile || facts->is_volatile ||
 		check_functions_in_node(node, is_any_volatile_function, NULL);
-	facts->checks_domain = facts->checks_domain ||
+	facts->unsafe = facts->unsafe ||
 		checks_domain(node, &facts->depends);
 }
 

@@ -235,7 +235,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 	ListCell   *lc;
 
 	if ((all.unknown && tp_names_temp_table(stmt->rtable)) ||
-		(all.checks_domain && all.temp_tables != NIL))
+		(all.unsafe && all.temp_tables != NIL))
 	{
 		stmt->parallelModeNeeded = false;
 		return NIL;

@@ -25,6 +25,7 @@
 
 #include "access/transam.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_proc.h"
 #include "miscadmin.h"
 #include "nodes/extensible.h"
 #include "nodes/nodeFuncs.h"
@@ -261,17 +262,32 @@ has_user_object(const Oid *oids, int n)
 	return false;
 }
 
-/* Does plan compare values by a user's operators? */
+/*
+ * Does plan compare values by a user's operators?  Sets *unsafe if their functions are not
+ * parallel safe, at which core does not look.
+ */
 static bool
-has_user_operators(Plan *plan, const NodeKind *kind)
+has_user_operators(Plan *plan, const NodeKind *kind, bool *unsafe)
 {
+	bool		found = false;
+
 	for (int i = 0; i < lengthof(kind->operators); i++)
 	{
-		if (kind->operators[i].oids != 0 &&
-			has_user_object(MEMBER(plan, kind->operators[i].oids, Oid *),
-							MEMBER(plan, kind->operators[i].number, int)))
-			return true;
+		int			n = kind->operators[i].oids == 0 ? 0 :
+			MEMBER(plan, kind->operators[i].number, int);
+
+		for (int j = 0; j < n; j++)
+		{
+			Oid			operator = MEMBER(plan, kind->operators[i].oids, Oid *)[j];
+
+			if (operator < FirstNormalObjectId)
+				continue;
+			found = true;
+			*unsafe = *unsafe || func_parallel(get_opcode(operator)) != PROPARALLEL_SAFE;
+		}
 	}
+	if (found)
+		return true;
 	if (IsA(plan, MergeJoin))
 		return has_user_object(((MergeJoin *) plan)->mergeFamilies,
 							   list_length(((MergeJoin *) plan)->mergeclauses));
@@ -550,7 +566,7 @@ walk_plan(Plan *plan, NodeRun run, PlanWalk *walk)
 	facts->last_node_id = Max(facts->last_node_id, plan->plan_node_id);
 	facts->unknown = facts->unknown || kind == &unknown_node;
 	facts->user_code = facts->user_code || (kind->flags & USER_CODE) != 0 ||
-		has_user_operators(plan, kind);
+		has_user_operators(plan, kind, &facts->unsafe);
 
 	(void) walk_expression((Node *) tp_plan_expressions(plan), walk);
 	(void) walk_expression((Node *) plan->initPlan, walk);

@@ -32,6 +32,7 @@ CREATE TYPE noted_pair AS (a noted, b int);
 -- notes() is not to have workers for its UPDATE
 SET temp_parallel.run_ahead = insert;
 CREATE EXTENSION temp_parallel;
+CREATE EXTENSION temp_parallel;
 SELECT workers_launched FROM temp_parallel_stats() \gset before_
 SELECT sum((('(' || id || ',1)')::noted_pair).a) FROM t;
 SELECT sum((jsonb_populate_record(NULL::noted_pair, jsonb_build_object('a', id))).a) FROM t;
@@ -39,6 +40,7 @@ SELECT sum(a) FROM (SELECT max(id)::noted AS a FROM t GROUP BY id % 2) s;
 SELECT count(*) FROM t WHERE id IN (SELECT unnest(('{' || o.id || '}')::noted[]) FROM other o);
 SELECT workers_launched - :before_workers_launched AS launched FROM temp_parallel_stats();
 SELECT n FROM log;
+CREATE EXTENSION temp_parallel;
 SELECT workers_launched FROM temp_parallel_stats() \gset before_
 -- what the constraint calls is not looked at, as that may be in other functions
 CREATE DOMAIN positive AS int CHECK (VALUE > 0);
@@ -122,6 +124,26 @@ $$ DECLARE c CURSOR FOR SELECT * FROM other; r record; BEGIN OPEN c; FETCH c INT
 SELECT count(*) FROM t WHERE fetches(id);
 \set VERBOSITY default
 
+-- Nor is it read by comparisons: core lets workers sort by an operator whatever the label of
+-- its function, which may read other tables, or hide the worker's error. There must be no
+-- worker, and the order is that of the table.
+CREATE TEMP TABLE positions AS SELECT g AS id, 9 - g AS pos FROM generate_series(0, 9) g;
+CREATE FUNCTION cmp(a int, b int) RETURNS int LANGUAGE plpgsql STABLE AS
+$$ BEGIN RETURN (SELECT btint4cmp(x.pos, y.pos) FROM positions x, positions y WHERE x.id = a AND y.id = b);
+EXCEPTION WHEN OTHERS THEN RETURN btint4cmp(a, b); END $$;
+CREATE FUNCTION lt(int, int) RETURNS bool LANGUAGE sql AS 'SELECT cmp($1, $2) < 0';
+CREATE FUNCTION eq(int, int) RETURNS bool LANGUAGE sql AS 'SELECT cmp($1, $2) = 0';
+CREATE FUNCTION gt(int, int) RETURNS bool LANGUAGE sql AS 'SELECT cmp($1, $2) > 0';
+CREATE OPERATOR <<< (LEFTARG = int, RIGHTARG = int, FUNCTION = lt, COMMUTATOR = >>>);
+CREATE OPERATOR >>> (LEFTARG = int, RIGHTARG = int, FUNCTION = gt, COMMUTATOR = <<<);
+CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = eq, COMMUTATOR = ===);
+CREATE OPERATOR CLASS by_position FOR TYPE int USING btree AS
+	OPERATOR 1 <<<, OPERATOR 3 ===, OPERATOR 5 >>>, FUNCTION 1 cmp(int, int);
+EXPLAIN (COSTS OFF) SELECT id % 10 AS digit FROM t ORDER BY id % 10 USING <<<;
+SELECT digit, min(n), max(n)
+  FROM (SELECT digit, row_number() OVER () AS n FROM (SELECT id % 10 AS digit FROM t ORDER BY id % 10 USING <<<) a) b
+ GROUP BY digit ORDER BY min(n) LIMIT 3;
+
 -- A permanent table can be read.
 CREATE FUNCTION reads_catalog(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
 $$ BEGIN RETURN (SELECT count(*) FROM pg_class WHERE relname = 'pg_class'); END $$;
@@ -145,6 +167,10 @@ SELECT count(*), sum(id) FROM t;
 
 DROP FUNCTION copies, explains, fetches, reads_other, reads_t, reads_sequence, shows_sequence,
 	shows_size, reads_view, reads_catalog;
-DROP TABLE permanent, t;
+SET client_min_messages = warning;
+DROP OPERATOR FAMILY by_position USING btree CASCADE;
+DROP FUNCTION cmp, lt, gt, eq CASCADE;
+RESET client_min_messages;
+DROP TABLE permanent, t, positions;
 DROP TABLE other CASCADE;
 DROP SEQUENCE s;
