@@ -103,10 +103,10 @@ plan_modification(const PlannerCall *call)
 	{
 		refusal = tp_plan_refusal(parallel);
 		tp_place_run_ahead_node(parallel, defaults);
-		if (refusal == RUN_AHEAD_ALLOWED &&
-			!plan_costs_less(stmt->planTree, parallel->planTree))
+		if (refusal == RUN_AHEAD_ALLOWED)
 		{
-			if (tp_gains_enough(parallel, parallel->planTree, stmt->planTree))
+			if (!plan_costs_less(stmt->planTree, parallel->planTree) &&
+				tp_gains_enough(parallel, parallel->planTree, stmt->planTree))
 				return parallel;
 			refusal = RUN_AHEAD_GAINS_LITTLE;
 		}
@@ -241,6 +241,8 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 	{
 		FlushSaving *lost = lfirst(lc);
 
+		if (lost->charge < lost->saving)
+			continue;			/* there is another reason, too */
 		relids = list_concat_unique_oid(relids, lost->relids);
 		saving += lost->saving;
 	}
@@ -249,6 +251,8 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 		if (get_rel_name(lfirst_oid(lc)) == NULL)
 			return;				/* the statement has dropped it */
 	}
+	if (relids == NIL)
+		return;
 	tp_explain_names("Not Parallel", relids, es);
 
 	/* the saving is net of the search of the pool, the cost is not */
