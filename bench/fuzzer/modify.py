@@ -308,6 +308,8 @@ class Modify:
         self.repeated = verb != "insert" and not hidden and rng.random() < 0.5
         self.cte = None
         sql = getattr(self, verb.replace(" ", "_").replace("-", "_"))()
+        if self.own is not None and "TABLESAMPLE" in sql:
+            self.repeated = False       # where the first run puts rows decides what is sampled then
         if self.cte:
             sql = sql.replace("WITH", self.cte + ",", 1) if sql.startswith("WITH") else f"{self.cte} {sql}"
         run = self.run(verb, sql, self.returning(verb))
