@@ -37,32 +37,14 @@ typedef struct RunAheadState
 	int			eflags;			/* how the rows may be fetched */
 	Oid			user;			/* when the execution began */
 	bool		inserts;		/* are its rows those of CREATE TABLE AS? */
+	AttrNumber	ctid;			/* of the row that is to be changed, or 0 */
+	AttrNumber	tableoid;		/* of its table, or 0 if there is but one */
+	Oid			pruned_table;	/* whose page pruned_block was the last */
+	BlockNumber pruned_block;
 	TupleTableSlot *copy;		/* NULL, or where the parent expects them */
 } RunAheadState;
 
-static Node *run_ahead_create_state(CustomScan *cscan);
-static void run_ahead_begin(CustomScanState *css, EState *estate, int eflags);
-static void run_ahead_end(CustomScanState *css);
-static void run_ahead_rescan(CustomScanState *css);
-
-static const CustomScanMethods plan_methods = {
-	.CustomName = RUN_AHEAD_NODE_NAME,
-	.CreateCustomScanState = run_ahead_create_state,
-};
-
-static const CustomExecMethods exec_methods = {
-	.CustomName = RUN_AHEAD_NODE_NAME,
-	.BeginCustomScan = run_ahead_begin,
-	.EndCustomScan = run_ahead_end,
-	.ReScanCustomScan = run_ahead_rescan,
-};
-
-/* Register the node's methods. */
-void
-tp_register_run_ahead_node(void)
-{
-	RegisterCustomScanMethods(&plan_methods);
-}
+static const CustomExecMethods exec_methods;
 
 static Node *
 run_ahead_create_state(CustomScan *cscan)
@@ -178,6 +160,39 @@ keep_rows(RunAheadState *state)
 	estate->es_top_eflags = eflags;
 }
 
+/*
+ * Prune the page of the row that is to be changed, of which slot has the ctid.  Without
+ * workers the scan does that which finds the row, and the row's next version often fits
+ * into the space of a former one.  Workers prune nothing, so otherwise the table would
+ * grow by each statement.  As heap_prepare_pagescan() (before 17: heapgetpage()) of
+ * heapam.c.
+ */
+static void
+prune_page_of_row(RunAheadState *state, TupleTableSlot *slot)
+{
+	List	   *targets = state->css.ss.ps.state->es_plannedstmt->resultRelations;
+	Oid			relid;
+	BlockNumber block;
+	bool		isnull;
+	Datum		ctid = slot_getattr(slot, state->ctid, &isnull);
+	Relation	rel;
+
+	if (isnull)
+		return;					/* MERGE inserts it */
+	block = ItemPointerGetBlockNumber((ItemPointer) DatumGetPointer(ctid));
+	relid = state->tableoid != 0 ?
+		DatumGetObjectId(slot_getattr(slot, state->tableoid, &isnull)) :
+		exec_rt_fetch(linitial_int(targets), state->css.ss.ps.state)->relid;
+	if (relid == state->pruned_table && block == state->pruned_block)
+		return;
+	rel = tp_relation_open(relid);
+	if (rel->rd_rel->relam == HEAP_TABLE_AM_OID)
+		prune_heap_page(rel, block);
+	RelationClose(rel);
+	state->pruned_table = relid;
+	state->pruned_block = block;
+}
+
 static TupleTableSlot *
 return_row(PlanState *ps)
 {
@@ -194,6 +209,8 @@ return_row(PlanState *ps)
 			return NULL;
 		if (state->copy != NULL)
 			return ExecCopySlot(state->copy, slot);
+		if (state->ctid != 0)
+			prune_page_of_row(state, slot);
 		ResetExprContext(ps->ps_ExprContext);
 		ps->ps_ExprContext->ecxt_scantuple = slot;
 		if (ExecQual(ps->qual, ps->ps_ExprContext))
@@ -220,10 +237,16 @@ set_child(CustomScanState *css, PlanState *child)
 static void
 run_ahead_begin(CustomScanState *css, EState *estate, int eflags)
 {
+	RunAheadState *state = (RunAheadState *) css;
 	Plan	   *child = outerPlan(css->ss.ps.plan);
 
-	((RunAheadState *) css)->eflags = eflags;
-	((RunAheadState *) css)->user = GetUserId();
+	state->eflags = eflags;
+	state->user = GetUserId();
+	if (changes_table(state) && child != NULL)
+	{
+		state->ctid = ExecFindJunkAttributeInTlist(child->targetlist, "ctid");
+		state->tableoid = ExecFindJunkAttributeInTlist(child->targetlist, "tableoid");
+	}
 	css->ss.ps.ExecProcNode = return_row;
 	/* in a plan; otherwise tp_run_portions_ahead() sets it */
 	if (child != NULL)
@@ -254,6 +277,25 @@ run_ahead_rescan(CustomScanState *css)
 	ExecScanReScan(&css->ss);
 	if (state->rows != NULL)
 		tuplestore_rescan(state->rows);
+}
+
+static const CustomScanMethods plan_methods = {
+	.CustomName = RUN_AHEAD_NODE_NAME,
+	.CreateCustomScanState = run_ahead_create_state,
+};
+
+static const CustomExecMethods exec_methods = {
+	.CustomName = RUN_AHEAD_NODE_NAME,
+	.BeginCustomScan = run_ahead_begin,
+	.EndCustomScan = run_ahead_end,
+	.ReScanCustomScan = run_ahead_rescan,
+};
+
+/* Register the node's methods. */
+void
+tp_register_run_ahead_node(void)
+{
+	RegisterCustomScanMethods(&plan_methods);
 }
 
 /* ----------

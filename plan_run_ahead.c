@@ -22,6 +22,7 @@
 #include <math.h>
 
 #include "access/htup_details.h"
+#include "access/sysattr.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_proc.h"
@@ -44,6 +45,7 @@ static const char *const refusals[] = {
 	[RUN_AHEAD_VOLATILE] = "query calls a volatile function",
 	[RUN_AHEAD_SHARED_WITH] = "WITH is also used while rows are changed",
 	[RUN_AHEAD_CURRENT_OF] = "WHERE CURRENT OF",
+	[RUN_AHEAD_UNIQUE_COLUMN] = "changes a column of a unique index",
 	[RUN_AHEAD_GAINS_LITTLE] = "workers would save less than 15 % of its cost",
 	[RUN_AHEAD_TOO_LARGE] = "its rows may exceed temp_file_limit",
 };
@@ -196,6 +198,74 @@ tp_may_read_cte(PlannedStmt *stmt, List *expressions)
 }
 
 /*
+ * Does a unique index of table relid, or an exclusion constraint, that is checked as
+ * each row is changed depend on one of columns, a List of their numbers, or on a
+ * generated one?  Whether a row meets another one that is still to be changed depends
+ * on their order, which for a statement like SET n = n - 1 mostly is that in which they
+ * were inserted.
+ */
+static bool
+unique_index_has(Oid relid, List *columns)
+{
+	Relation	table = tp_relation_open(relid);
+	bool		result = false;
+	ListCell   *lc;
+
+	foreach(lc, RelationGetIndexList(table))
+	{
+		Relation	index = tp_relation_open(lfirst_oid(lc));
+		Form_pg_index form = index->rd_index;
+		Bitmapset  *attrs = NULL;
+		int			attr = -1;
+
+		if (form->indimmediate && (form->indisunique || form->indisexclusion))
+		{
+			for (int i = 0; i < form->indnkeyatts; i++)
+				attrs = bms_add_member(attrs, form->indkey.values[i] -
+									   FirstLowInvalidHeapAttributeNumber);
+			pull_varattnos((Node *) RelationGetIndexExpressions(index), 1, &attrs);
+			pull_varattnos((Node *) RelationGetIndexPredicate(index), 1, &attrs);
+		}
+		while ((attr = bms_next_member(attrs, attr)) >= 0)
+		{
+			int			column = attr + FirstLowInvalidHeapAttributeNumber;
+
+			result = result || list_member_int(columns, column) ||
+				(column > 0 && TupleDescAttr(RelationGetDescr(table), column - 1)->attgenerated);
+		}
+		RelationClose(index);
+	}
+	RelationClose(table);
+	return result;
+}
+
+/* Does modify, of stmt, change such a column of one of its tables? */
+static bool
+changes_unique_column(PlannedStmt *stmt, ModifyTable *modify)
+{
+	ListCell   *lc;
+
+	foreach(lc, modify->resultRelations)
+	{
+		int			i = foreach_current_index(lc);
+		List	   *columns = NIL;
+		ListCell   *action;
+
+		if (modify->updateColnosLists != NIL)
+			columns = list_copy(list_nth(modify->updateColnosLists, i));
+		if (modify->mergeActionLists != NIL)
+		{
+			foreach(action, list_nth(modify->mergeActionLists, i))
+				columns = list_concat(columns, lfirst_node(MergeAction, action)->updateColnos);
+		}
+		if (columns != NIL &&
+			unique_index_has(rt_fetch(lfirst_int(lc), stmt->rtable)->relid, columns))
+			return true;
+	}
+	return false;
+}
+
+/*
  * May stmt, the plan of such a query that needs parallel mode, be run ahead?
  */
 RunAheadRefusal
@@ -211,6 +281,8 @@ tp_plan_refusal(PlannedStmt *stmt)
 	above = lappend(above, merge_join_conditions(modify));
 	if (tp_may_read_cte(stmt, above))
 		return RUN_AHEAD_SHARED_WITH;
+	if (changes_unique_column(stmt, modify))
+		return RUN_AHEAD_UNIQUE_COLUMN;
 	return tp_rows_exceed_file_limit(outerPlan(modify)) ?
 		RUN_AHEAD_TOO_LARGE : RUN_AHEAD_ALLOWED;
 }

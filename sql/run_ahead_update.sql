@@ -44,6 +44,53 @@ ANALYZE copies;
 :run ('DELETE FROM copies WHERE ctid NOT IN (SELECT min(ctid) FROM copies GROUP BY id, k)', 'SELECT id, k FROM copies');
 :run ('DELETE FROM copies a USING copies b WHERE a.id = b.id AND a.ctid > b.ctid', 'SELECT * FROM copies');
 :run ('DELETE FROM copies USING (SELECT ctid AS c, row_number() OVER (PARTITION BY id ORDER BY s) AS n FROM copies) r WHERE r.c = copies.ctid AND r.n > 1 RETURNING copies.id, r.n', 'TABLE copies');
+-- columns of a unique index, which is checked for each row as it is changed: the next row may
+-- have the value that is to be free when that one is changed
+CREATE TEMP TABLE shift (id int, pos int, k int);
+INSERT INTO shift SELECT id, id, k FROM t ORDER BY id;
+ANALYZE shift;
+CREATE UNIQUE INDEX shift_pos ON shift (pos) INCLUDE (k);
+:run ('UPDATE shift SET pos = pos - 1', 'TABLE shift');
+:run ('UPDATE shift SET id = id - 1, k = 0', 'TABLE shift');
+DROP INDEX shift_pos;
+CREATE UNIQUE INDEX shift_pos ON shift ((pos + 1)) WHERE k >= 0;
+:run ('UPDATE shift SET pos = pos - 1', 'TABLE shift');
+:run ('UPDATE shift SET k = k + 1', 'TABLE shift');
+DROP INDEX shift_pos;
+ALTER TABLE shift ADD EXCLUDE USING btree (pos WITH =);
+:run ('UPDATE shift SET pos = pos - 1 FROM u WHERE shift.id >= u.id AND u.id = 1', 'TABLE shift');
+ALTER TABLE shift DROP CONSTRAINT shift_pos_excl, ADD UNIQUE (pos) DEFERRABLE;
+:run ('UPDATE shift SET pos = pos - 1', 'TABLE shift');
+ALTER TABLE shift DROP CONSTRAINT shift_pos_key, ADD g int GENERATED ALWAYS AS (pos * 2) STORED, ADD UNIQUE (g);
+:run ('UPDATE shift SET pos = pos - 1', 'TABLE shift');
+-- of one partition
+CREATE TEMP TABLE halves (id int, pos int) PARTITION BY RANGE (id);
+CREATE TEMP TABLE half_1 PARTITION OF halves FOR VALUES FROM (MINVALUE) TO (700);
+CREATE TEMP TABLE half_2 (pos int, id int);
+ALTER TABLE halves ATTACH PARTITION half_2 FOR VALUES FROM (700) TO (MAXVALUE);
+INSERT INTO halves SELECT id, id FROM t ORDER BY id;
+ANALYZE halves;
+:run ('UPDATE halves SET pos = pos - 1', 'TABLE halves');
+CREATE UNIQUE INDEX ON half_2 (pos);
+:run ('UPDATE halves SET pos = pos - 1', 'TABLE halves');
+DROP TABLE shift, halves;
+-- the space of dead rows is used again, as the page of each row that is changed is pruned before:
+-- a table must not grow more by updates than without workers
+CREATE TEMP TABLE often (id int, k int, v int, pad text);
+CREATE TEMP TABLE often_core (LIKE often);
+INSERT INTO often SELECT i, i % 10, 0, repeat('x', 100) FROM generate_series(1, 3000) i;
+INSERT INTO often_core TABLE often ORDER BY id;
+ANALYZE often, often_core;
+EXPLAIN (COSTS OFF) UPDATE often SET v = v + 1 WHERE k = 3;
+DO $$ BEGIN FOR i IN 1..20 LOOP UPDATE often SET v = v + 1 WHERE k = 3; COMMIT; END LOOP; END $$;
+MERGE INTO often USING u ON often.id = u.id AND u.k = 3 WHEN MATCHED THEN UPDATE SET v = often.v;
+SET temp_parallel.run_ahead = off;
+DO $$ BEGIN FOR i IN 1..20 LOOP UPDATE often_core SET v = v + 1 WHERE k = 3; COMMIT; END LOOP; END $$;
+MERGE INTO often_core USING u ON often_core.id = u.id AND u.k = 3 WHEN MATCHED THEN UPDATE SET v = often_core.v;
+RESET temp_parallel.run_ahead;
+SELECT pg_relation_size('often') <= 1.1 * pg_relation_size('often_core') AS not_larger,
+	   (SELECT sum(v) FROM often), (SELECT count(*) FROM (TABLE often EXCEPT TABLE often_core) d) AS differ;
+DROP TABLE often, often_core;
 -- no row, and a target that is empty
 :run ('UPDATE t SET k = 0 WHERE id < 0 RETURNING id, k', 'TABLE t');
 :run ('DELETE FROM u WHERE false', 'TABLE u');
