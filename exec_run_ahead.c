@@ -170,7 +170,8 @@ keep_rows(RunAheadState *state)
 static void
 prune_page_of_row(RunAheadState *state, TupleTableSlot *slot)
 {
-	List	   *targets = state->css.ss.ps.state->es_plannedstmt->resultRelations;
+	EState	   *estate = state->css.ss.ps.state;
+	ModifyTable *modify;
 	Oid			relid;
 	BlockNumber block;
 	bool		isnull;
@@ -180,9 +181,10 @@ prune_page_of_row(RunAheadState *state, TupleTableSlot *slot)
 	if (isnull)
 		return;					/* MERGE inserts it */
 	block = ItemPointerGetBlockNumber((ItemPointer) DatumGetPointer(ctid));
+	modify = castNode(ModifyTable, estate->es_plannedstmt->planTree);
 	relid = state->tableoid != 0 ?
 		DatumGetObjectId(slot_getattr(slot, state->tableoid, &isnull)) :
-		exec_rt_fetch(linitial_int(targets), state->css.ss.ps.state)->relid;
+		exec_rt_fetch(linitial_int(modify->resultRelations), estate)->relid;
 	if (relid == state->pruned_table && block == state->pruned_block)
 		return;
 	rel = tp_relation_open(relid);

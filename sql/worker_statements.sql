@@ -127,7 +127,7 @@ SELECT count(*) FROM t WHERE fetches(id);
 -- Nor is it read by comparisons: core lets workers sort by an operator whatever the label of
 -- its function, which may read other tables, or hide the worker's error. There must be no
 -- worker, and the order is that of the table.
-CREATE TEMP TABLE positions AS SELECT g AS id, 9 - g AS pos FROM generate_series(0, 9) g;
+CREATE TEMP TABLE positions WITH (parallel_workers = 0) AS SELECT g AS id, 9 - g AS pos FROM generate_series(0, 9) g;
 CREATE FUNCTION cmp(a int, b int) RETURNS int LANGUAGE plpgsql STABLE AS
 $$ BEGIN RETURN (SELECT btint4cmp(x.pos, y.pos) FROM positions x, positions y WHERE x.id = a AND y.id = b);
 EXCEPTION WHEN OTHERS THEN RETURN btint4cmp(a, b); END $$;
