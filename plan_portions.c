@@ -176,6 +176,27 @@ is_subplan(Node *node)
 }
 
 /*
+ * May one of subplans, a List of SubPlan, return its row before it has read all its
+ * input?  EXISTS does, and LIMIT: workers would read more of it.
+ */
+static bool
+stops_early(PlannedStmt *stmt, List *subplans)
+{
+	ListCell   *lc;
+
+	foreach(lc, subplans)
+	{
+		SubPlan    *subplan = lfirst(lc);
+		Plan	   *plan = list_nth(stmt->subplans, subplan->plan_id - 1);
+
+		if (subplan->subLinkType == EXISTS_SUBLINK ||
+			(IsA(plan, Limit) && !computes_all_first(outerPlan(plan))))
+			return true;
+	}
+	return false;
+}
+
+/*
  * Find what of stmt can be run ahead.  A Limit directly above goes with it, so that
  * no more rows are sorted and kept than it returns.  Allocates in the current
  * memory context.
@@ -184,6 +205,7 @@ static Portions
 find_portions(PlannedStmt *stmt)
 {
 	Portions	result = {.place = &stmt->planTree};
+	List	   *subplans = NIL;
 	Plan	   *plan;
 	Plan	  **child;
 
@@ -193,6 +215,7 @@ find_portions(PlannedStmt *stmt)
 			!computes_of_groups(*child))
 			break;
 		result.above = lappend(result.above, *result.place);
+		subplans = list_concat(subplans, (*result.place)->initPlan);
 		result.lazy = list_concat(result.lazy, tp_plan_expressions(*result.place));
 		result.place = child;
 	}
@@ -203,7 +226,8 @@ find_portions(PlannedStmt *stmt)
 		result.lazy = list_concat(result.lazy, tp_plan_expressions(plan));
 	result.computes = computes((Node *) result.lazy, NULL);
 	/* the workers of subplans are ended with the part below */
-	if (!computes_all_first(plan) || tp_may_read_cte(stmt, result.lazy) ||
+	if (!computes_all_first(plan) || stops_early(stmt, list_concat(subplans, plan->initPlan)) ||
+		tp_may_read_cte(stmt, result.lazy) ||
 		tp_contains((Node *) result.lazy, is_subplan))
 		result.place = NULL;
 	return result;

@@ -61,6 +61,11 @@ CREATE FUNCTION pg_temp.counts(i int) RETURNS int LANGUAGE sql VOLATILE PARALLEL
 CREATE FUNCTION pg_temp.unsafe(i int) RETURNS int LANGUAGE plpgsql STABLE AS 'BEGIN RETURN i; END';
 SELECT * FROM pg_temp.plan('SELECT sum(pg_temp.counts(v)) FROM t');
 SELECT * FROM pg_temp.plan('SELECT sum(pg_temp.unsafe(v)) FROM t');
+-- what stops early: workers would read on, where an error may be that is not met without them
+SELECT * FROM pg_temp.plan('SELECT EXISTS (SELECT FROM t WHERE 100 / v > 1)');
+SELECT * FROM pg_temp.plan('SELECT (SELECT id FROM t WHERE v > 5 LIMIT 1)');
+SELECT count(*) FROM pg_temp.plan('SELECT sum(v) FROM t WHERE EXISTS (SELECT FROM t WHERE v = 7)') WHERE plan ~ 'RunAhead';
+SELECT * FROM pg_temp.plan('SELECT (SELECT max(v) FROM t)');
 -- rows that may exceed temp_file_limit
 SET temp_file_limit = '64kB';
 SET work_mem = 64;
