@@ -565,8 +565,8 @@ walk_plan(Plan *plan, NodeRun run, PlanWalk *walk)
 	pins.ends = (kind->flags & (ENDS | SCANS)) != 0;
 	facts->last_node_id = Max(facts->last_node_id, plan->plan_node_id);
 	facts->unknown = facts->unknown || kind == &unknown_node;
-	facts->user_code = facts->user_code || (kind->flags & USER_CODE) != 0 ||
-		has_user_operators(plan, kind, &facts->unsafe);
+	if (has_user_operators(plan, kind, &facts->unsafe) || (kind->flags & USER_CODE) != 0)
+		facts->user_code = true;
 
 	(void) walk_expression((Node *) tp_plan_expressions(plan), walk);
 	(void) walk_expression((Node *) plan->initPlan, walk);

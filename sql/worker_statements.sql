@@ -143,6 +143,10 @@ EXPLAIN (COSTS OFF) SELECT id % 10 AS digit FROM t ORDER BY id % 10 USING <<<;
 SELECT digit, min(n), max(n)
   FROM (SELECT digit, row_number() OVER () AS n FROM (SELECT id % 10 AS digit FROM t ORDER BY id % 10 USING <<<) a) b
  GROUP BY digit ORDER BY min(n) LIMIT 3;
+-- also below a node that calls other user code
+CREATE FUNCTION same(int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS 'BEGIN RETURN $1; END';
+EXPLAIN (COSTS OFF)
+INSERT INTO positions SELECT 10, same(digit) FROM (SELECT id % 10 AS digit FROM t ORDER BY id % 10 USING <<< LIMIT 100) s;
 
 -- A permanent table can be read.
 CREATE FUNCTION reads_catalog(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
@@ -169,7 +173,7 @@ DROP FUNCTION copies, explains, fetches, reads_other, reads_t, reads_sequence, s
 	shows_size, reads_view, reads_catalog;
 SET client_min_messages = warning;
 DROP OPERATOR FAMILY by_position USING btree CASCADE;
-DROP FUNCTION cmp, lt, gt, eq CASCADE;
+DROP FUNCTION cmp, lt, gt, eq, same CASCADE;
 RESET client_min_messages;
 DROP TABLE permanent, t, positions;
 DROP TABLE other CASCADE;
