@@ -122,6 +122,30 @@ run_child(bool parallel, void *arg)
 #define FETCHED_AGAIN	(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)
 
 /*
+ * May the current user read what estate's query reads?  Without
+ * ExecutorCheckPerms_hook, which has been called when the query began: a module that
+ * logs what is read would do so twice.  Workers call it again.
+ */
+static pg_noinline bool
+may_read_tables(EState *estate)
+{
+	ExecutorCheckPerms_hook_type hook = ExecutorCheckPerms_hook;
+	volatile bool result = false;
+
+	ExecutorCheckPerms_hook = NULL;
+	PG_TRY();
+	{
+		result = check_read_permissions(estate);
+	}
+	PG_FINALLY();
+	{
+		ExecutorCheckPerms_hook = hook;
+	}
+	PG_END_TRY();
+	return result;
+}
+
+/*
  * Would workers, which begin to execute the child now, be allowed to, and find the same
  * functions as the leader when it began?  Much can be done between a cursor's opening and
  * its first row.  Commands that change something increment the command counter.

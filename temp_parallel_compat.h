@@ -327,32 +327,15 @@ sort_cost(double rows, int width, double limit)
 	return sort.total_cost;
 }
 
-/*
- * May the current user read what estate's query reads?  Without ExecutorCheckPerms_hook,
- * which has been called when the query began: a module that logs what is read would do
- * so twice.  Workers call it again.
- */
+/* May the current user read what estate's query reads? */
 static inline bool
-may_read_tables(EState *estate)
+check_read_permissions(EState *estate)
 {
-	ExecutorCheckPerms_hook_type hook = ExecutorCheckPerms_hook;
-	bool		result;
-
-	ExecutorCheckPerms_hook = NULL;
-	PG_TRY();
-	{
 #if PG_VERSION_NUM >= 160000
-		result = ExecCheckPermissions(estate->es_range_table, estate->es_rteperminfos, false);
+	return ExecCheckPermissions(estate->es_range_table, estate->es_rteperminfos, false);
 #else
-		result = ExecCheckRTPerms(estate->es_range_table, false);
+	return ExecCheckRTPerms(estate->es_range_table, false);
 #endif
-	}
-	PG_FINALLY();
-	{
-		ExecutorCheckPerms_hook = hook;
-	}
-	PG_END_TRY();
-	return result;
 }
 
 /*
