@@ -126,7 +126,7 @@ run_child(bool parallel, void *arg)
  * ExecutorCheckPerms_hook, which has been called when the query began: a module that
  * logs what is read would do so twice.  Workers call it again.
  */
-static pg_noinline bool
+static bool
 may_read_tables(EState *estate)
 {
 	ExecutorCheckPerms_hook_type hook = ExecutorCheckPerms_hook;
@@ -137,11 +137,13 @@ may_read_tables(EState *estate)
 	{
 		result = check_read_permissions(estate);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
 		ExecutorCheckPerms_hook = hook;
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	ExecutorCheckPerms_hook = hook;
 	return result;
 }
 
