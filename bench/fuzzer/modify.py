@@ -17,7 +17,7 @@ from .targets import T, Target
 
 UPDATES = ["update", "update from", "update self-join", "update sublink"]
 DELETES = ["delete using", "delete sublink", "delete duplicates"]
-VERBS = UPDATES + DELETES + ["merge", "insert"]
+VERBS = UPDATES + DELETES + ["update shift", "merge", "insert"]
 
 
 def as_role(role, statements):
@@ -164,6 +164,11 @@ class Modify:
                            f"(k, part) = (SELECT s.n, s.key % 4 FROM {self.rows()} WHERE s.key = t.id)"])
         return f"UPDATE {name} t SET {sets} WHERE t.id % 80 = 3"
 
+    def update_shift(self):
+        """Of unique keys, each by one to that of the row before: no two are ever the same if rows
+        are changed in that order."""
+        return f"UPDATE {self.target.name} t SET id = t.id - 1{self.rng.choice(['', ', k = t.part'])}"
+
     def delete_using(self):
         return f"DELETE FROM {self.target.name} t USING {self.rows()} WHERE t.id = s.key{self.condition()}"
 
@@ -303,6 +308,8 @@ class Modify:
         if self.version < self.target.merges_since:
             verbs = [v for v in verbs if v != "merge"]
         verb = rng.choice(verbs)
+        if verb == "update shift" and not (self.own is None and self.target.unique and self.single()):
+            verb = "update"
         # A row that MERGE does not see is inserted again.
         hidden = verb == "merge" and (self.target.role or "VIEW" in "".join(self.target.create))
         self.repeated = verb != "insert" and not hidden and rng.random() < 0.5
@@ -317,7 +324,7 @@ class Modify:
             run = as_role(self.target.role, run)
         statements = [COUNTERS] + run + [COUNTERS]
         if self.own is None:
-            create = targets.filled(rng, self.target, rng.choice(self.tables))
+            create = targets.filled(rng, self.target, rng.choice(self.tables), verb == "update shift")
             statements = create + statements + targets.contents(self.target)
         else:
             statements += [targets.digest(self.own.name, self.target.compared)]

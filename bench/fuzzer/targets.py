@@ -138,13 +138,16 @@ def made_permanent(rng, target):
     return replace(target, create=tuple(changed(sql) for sql in target.create), permanent=True)
 
 
-def filled(rng, target, table):
-    """The statements that create the target with rows of a table of the episode."""
-    result = list(target.create)
+def filled(rng, target, table, ordered):
+    """The statements that create the target with rows of a table of the episode; ordered: in the
+    order of id, which is unique, and on many pages."""
+    plain = f"CREATE TEMP TABLE {T} {COLUMNS}"
+    result = [sql + " WITH (fillfactor = 10)" * (ordered and sql == plain) for sql in target.create]
     result.append(f"INSERT INTO {T} (id, part, k, v) SELECT q.id, q.part, q.k, 'v' || q.id % 30"
-                  f" FROM {table.name} q WHERE q.id % {rng.choice([2, 3, 10])} <> 1")
+                  f" FROM {table.name} q WHERE q.id % {rng.choice([2, 3, 10])} <> 1"
+                  + " ORDER BY q.id" * ordered)
     result += target.finish
-    if target.unique and rng.random() < 0.3:
+    if target.unique and (ordered or rng.random() < 0.3):
         result.append(f"CREATE UNIQUE INDEX ON {T} (id)")
     if rng.random() < 0.3:
         result.append(f"CREATE INDEX ON {T} ({rng.choice(['k', 'part, v', 'v'])})")
