@@ -214,7 +214,8 @@ skip_flush_nodes(List *flush_nodes, const char *reason)
 
 	foreach(lc, flush_nodes)
 		((TempFlushState *) lfirst(lc))->skipped = reason;
-	tp_session_stats.left_to_leader++;
+	if (flush_nodes != NIL)
+		tp_session_stats.left_to_leader++;
 }
 
 /*

@@ -4,8 +4,8 @@
  *	  A call of the planner, and what is set while it runs.
  *
  * The planner's hooks have to know what is being planned: a statement whose
- * workers may read temporary tables, an INSERT whose SELECT workers may run, or
- * neither.  Calls nest, as the planner may evaluate a function that runs other
+ * workers may read temporary tables, one that changes a table by rows that workers may
+ * find, or neither.  Calls nest, as the planner may evaluate a function that runs other
  * statements.  So they are on a stack, and the hooks look at the innermost one.
  *
  * To charge a Gather, parallel_setup_cost is raised while core makes its path

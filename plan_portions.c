@@ -176,21 +176,29 @@ is_subplan(Node *node)
 }
 
 /*
- * May one of subplans, a List of SubPlan, return its row before it has read all its
- * input?  EXISTS does, and LIMIT: workers would read more of it.
+ * Is there a Gather in plan, of stmt, whose rows are not all read, as by LIMIT or EXISTS,
+ * which stop early?  Workers would read more of their input.  early: is that so of plan?
  */
 static bool
-stops_early(PlannedStmt *stmt, List *subplans)
+gathers_stop_early(PlannedStmt *stmt, Plan *plan, bool early)
 {
 	ListCell   *lc;
 
-	foreach(lc, subplans)
+	early = early && !computes_all_first(plan);
+	if (early && (IsA(plan, Gather) || IsA(plan, GatherMerge)))
+		return true;
+	early = early || IsA(plan, Limit);
+	foreach(lc, tp_plan_children(plan))
+	{
+		if (gathers_stop_early(stmt, lfirst(lc), early))
+			return true;
+	}
+	foreach(lc, plan->initPlan)
 	{
 		SubPlan    *subplan = lfirst(lc);
-		Plan	   *plan = list_nth(stmt->subplans, subplan->plan_id - 1);
 
-		if (subplan->subLinkType == EXISTS_SUBLINK ||
-			(IsA(plan, Limit) && !computes_all_first(outerPlan(plan))))
+		if (gathers_stop_early(stmt, list_nth(stmt->subplans, subplan->plan_id - 1),
+							   subplan->subLinkType == EXISTS_SUBLINK))
 			return true;
 	}
 	return false;
@@ -205,7 +213,6 @@ static Portions
 find_portions(PlannedStmt *stmt)
 {
 	Portions	result = {.place = &stmt->planTree};
-	List	   *subplans = NIL;
 	Plan	   *plan;
 	Plan	  **child;
 
@@ -215,7 +222,6 @@ find_portions(PlannedStmt *stmt)
 			!computes_of_groups(*child))
 			break;
 		result.above = lappend(result.above, *result.place);
-		subplans = list_concat(subplans, (*result.place)->initPlan);
 		result.lazy = list_concat(result.lazy, tp_plan_expressions(*result.place));
 		result.place = child;
 	}
@@ -226,9 +232,9 @@ find_portions(PlannedStmt *stmt)
 		result.lazy = list_concat(result.lazy, tp_plan_expressions(plan));
 	result.computes = computes((Node *) result.lazy, NULL);
 	/* the workers of subplans are ended with the part below */
-	if (!computes_all_first(plan) || stops_early(stmt, list_concat(subplans, plan->initPlan)) ||
-		tp_may_read_cte(stmt, result.lazy) ||
-		tp_contains((Node *) result.lazy, is_subplan))
+	if (!computes_all_first(plan) || tp_may_read_cte(stmt, result.lazy) ||
+		tp_contains((Node *) result.lazy, is_subplan) ||
+		gathers_stop_early(stmt, stmt->planTree, false))
 		result.place = NULL;
 	return result;
 }

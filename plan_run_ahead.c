@@ -200,14 +200,18 @@ tp_may_read_cte(PlannedStmt *stmt, List *expressions)
 /*
  * Does a unique index of table relid, or an exclusion constraint, that is checked as
  * each row is changed depend on one of columns, a List of their numbers, or on a
- * generated one?  Whether a row meets another one that is still to be changed depends
- * on their order, which for a statement like SET n = n - 1 mostly is that in which they
- * were inserted.
+ * generated one; or is there one at all if triggers may set other columns, or besides
+ * that of a key if rows are replaced?  Whether a row meets another one that is still to be changed depends on their
+ * order, which for a statement like SET n = n - 1 mostly is that in which they were
+ * inserted.
  */
 static bool
-unique_index_has(Oid relid, List *columns)
+unique_index_has(Oid relid, List *columns, bool replaced)
 {
 	Relation	table = tp_relation_open(relid);
+	bool		triggers = table->trigdesc != NULL &&
+		table->trigdesc->trig_update_before_row;
+	int			n = 0;
 	bool		result = false;
 	ListCell   *lc;
 
@@ -220,9 +224,13 @@ unique_index_has(Oid relid, List *columns)
 
 		if (form->indimmediate && (form->indisunique || form->indisexclusion))
 		{
+			n++;
 			for (int i = 0; i < form->indnkeyatts; i++)
-				attrs = bms_add_member(attrs, form->indkey.values[i] -
-									   FirstLowInvalidHeapAttributeNumber);
+			{
+				if (form->indkey.values[i] != 0)
+					attrs = bms_add_member(attrs, form->indkey.values[i] -
+										   FirstLowInvalidHeapAttributeNumber);
+			}
 			pull_varattnos((Node *) RelationGetIndexExpressions(index), 1, &attrs);
 			pull_varattnos((Node *) RelationGetIndexPredicate(index), 1, &attrs);
 		}
@@ -230,16 +238,21 @@ unique_index_has(Oid relid, List *columns)
 		{
 			int			column = attr + FirstLowInvalidHeapAttributeNumber;
 
-			result = result || list_member_int(columns, column) ||
+			/* 0 is a whole row */
+			result = result || column == 0 || list_member_int(columns, column) ||
 				(column > 0 && TupleDescAttr(RelationGetDescr(table), column - 1)->attgenerated);
 		}
 		RelationClose(index);
 	}
 	RelationClose(table);
-	return result;
+	return result || (triggers && n > 0) || (replaced && n > 1);
 }
 
-/* Does modify, of stmt, change such a column of one of its tables? */
+/*
+ * Does modify, of stmt, change such a column of one of its tables?  MERGE may also delete
+ * a row before or after it inserts another one with the same value, but hardly of the
+ * columns by which it finds that none matches.
+ */
 static bool
 changes_unique_column(PlannedStmt *stmt, ModifyTable *modify)
 {
@@ -248,18 +261,25 @@ changes_unique_column(PlannedStmt *stmt, ModifyTable *modify)
 	foreach(lc, modify->resultRelations)
 	{
 		int			i = foreach_current_index(lc);
-		List	   *columns = NIL;
-		ListCell   *action;
+		List	   *columns = list_copy(modify->onConflictCols);
+		bool		inserts = false;
+		bool		deletes = false;
+		ListCell   *action_lc;
 
 		if (modify->updateColnosLists != NIL)
-			columns = list_copy(list_nth(modify->updateColnosLists, i));
-		if (modify->mergeActionLists != NIL)
+			columns = list_concat(columns, list_nth(modify->updateColnosLists, i));
+		foreach(action_lc, modify->mergeActionLists == NIL ? NIL :
+				(List *) list_nth(modify->mergeActionLists, i))
 		{
-			foreach(action, list_nth(modify->mergeActionLists, i))
-				columns = list_concat(columns, lfirst_node(MergeAction, action)->updateColnos);
+			MergeAction *action = lfirst(action_lc);
+
+			columns = list_concat(columns, action->updateColnos);
+			inserts = inserts || action->commandType == CMD_INSERT;
+			deletes = deletes || action->commandType == CMD_DELETE;
 		}
-		if (columns != NIL &&
-			unique_index_has(rt_fetch(lfirst_int(lc), stmt->rtable)->relid, columns))
+		if ((columns != NIL || (inserts && deletes)) &&
+			unique_index_has(rt_fetch(lfirst_int(lc), stmt->rtable)->relid, columns,
+							 inserts && deletes))
 			return true;
 	}
 	return false;

@@ -65,7 +65,12 @@ plan_with_workers(const PlannerCall *call, bool modifies)
 			/* the leader copies pages, too */
 			if (other->planTree->total_cost + tp_cost_of_copies(other) <
 				stmt->planTree->total_cost + copies)
+			{
+				/* for values that its workers are sent */
+				if (other->parallelModeNeeded)
+					(void) tp_place_flush_nodes(other, &serial);
 				return other;
+			}
 		}
 	}
 	tp_attach_savings(stmt, flushed, planning.savings);
@@ -102,9 +107,9 @@ plan_modification(const PlannerCall *call)
 	else if (parallel != NULL)
 	{
 		refusal = tp_plan_refusal(parallel);
-		tp_place_run_ahead_node(parallel, defaults);
 		if (refusal == RUN_AHEAD_ALLOWED)
 		{
+			tp_place_run_ahead_node(parallel, defaults);
 			if (!plan_costs_less(stmt->planTree, parallel->planTree) &&
 				tp_gains_enough(parallel, parallel->planTree, stmt->planTree))
 				return parallel;
@@ -215,7 +220,7 @@ not_analyzed(PlannedStmt *stmt)
  *
  * If stmt cannot be run ahead, add the reason to the output of EXPLAIN.
  *
- * If none of what follows is known, add the tables without statistics.
+ * If neither a reason nor a lost saving is known, add the tables without statistics.
  *
  * If stmt reads temporary tables without workers only because of the flush, add
  * their names, unless it has dropped one of them; with COSTS also, in planner

@@ -23,6 +23,7 @@
  */
 #include "postgres.h"
 
+#include "access/nbtree.h"
 #include "access/transam.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_proc.h"
@@ -262,9 +263,35 @@ has_user_object(const Oid *oids, int n)
 	return false;
 }
 
+static bool
+is_unsafe(Oid function)
+{
+	return OidIsValid(function) && func_parallel(function) != PROPARALLEL_SAFE;
+}
+
 /*
- * Does plan compare values by a user's operators?  Sets *unsafe if their functions are not
- * parallel safe, at which core does not look.
+ * Is the function of operator not parallel safe, or the one that sorts by it, or hashes
+ * what it compares?
+ */
+static bool
+compares_unsafely(Oid operator)
+{
+	Oid			family;
+	Oid			type;
+	int16		strategy;
+	Oid			left = InvalidOid;
+	Oid			right = InvalidOid;
+
+	if (get_ordering_op_properties(operator, &family, &type, &strategy) &&
+		is_unsafe(get_opfamily_proc(family, type, type, BTORDER_PROC)))
+		return true;
+	(void) get_op_hash_functions(operator, &left, &right);
+	return is_unsafe(get_opcode(operator)) || is_unsafe(left) || is_unsafe(right);
+}
+
+/*
+ * Does plan sort, group or join by a user's operators?  Sets *unsafe if functions of those
+ * for sorting and grouping are not parallel safe, at which core does not look.
  */
 static bool
 has_user_operators(Plan *plan, const NodeKind *kind, bool *unsafe)
@@ -283,7 +310,7 @@ has_user_operators(Plan *plan, const NodeKind *kind, bool *unsafe)
 			if (operator < FirstNormalObjectId)
 				continue;
 			found = true;
-			*unsafe = *unsafe || func_parallel(get_opcode(operator)) != PROPARALLEL_SAFE;
+			*unsafe = *unsafe || compares_unsafely(operator);
 		}
 	}
 	if (found)

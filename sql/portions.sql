@@ -65,6 +65,14 @@ SELECT * FROM pg_temp.plan('SELECT sum(pg_temp.unsafe(v)) FROM t');
 SELECT * FROM pg_temp.plan('SELECT EXISTS (SELECT FROM t WHERE 100 / v > 1)');
 SELECT * FROM pg_temp.plan('SELECT (SELECT id FROM t WHERE v > 5 LIMIT 1)');
 SELECT count(*) FROM pg_temp.plan('SELECT sum(v) FROM t WHERE EXISTS (SELECT FROM t WHERE v = 7)') WHERE plan ~ 'RunAhead';
+SELECT count(*) FROM pg_temp.plan('SELECT sum(id) FROM (SELECT id FROM t WHERE EXISTS (SELECT FROM t WHERE 100 / v > 1) OFFSET 0) s') WHERE plan ~ 'RunAhead';
+SELECT count(*) FROM pg_temp.plan('SELECT sum(x) FROM (SELECT 100 / v AS x FROM t WHERE v > 2 LIMIT 1000) s') WHERE plan ~ 'RunAhead';
+SELECT count(*) FROM pg_temp.plan('SELECT sum(v) FROM t WHERE v > (SELECT count(*) FROM t WHERE EXISTS (SELECT FROM t WHERE 100 / v > 1))') WHERE plan ~ 'RunAhead';
+-- without workers, it reads no more
+CREATE TEMP TABLE one AS SELECT 1 AS id;
+ALTER TABLE one SET (parallel_workers = 0);
+SELECT count(*) FROM pg_temp.plan('SELECT sum(v) FROM t WHERE EXISTS (SELECT FROM one)') WHERE plan ~ 'RunAhead';
+DROP TABLE one;
 SELECT * FROM pg_temp.plan('SELECT (SELECT max(v) FROM t)');
 -- rows that may exceed temp_file_limit
 SET temp_file_limit = '64kB';

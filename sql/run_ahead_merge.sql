@@ -58,6 +58,14 @@ CREATE TRIGGER n BEFORE INSERT OR UPDATE OR DELETE ON parts FOR EACH ROW EXECUTE
 ANALYZE parts;
 :run ('MERGE INTO parts USING u ON parts.id = u.id WHEN MATCHED AND u.k = 4 THEN DELETE WHEN MATCHED THEN UPDATE SET k = u.k, s = u.s WHEN NOT MATCHED THEN INSERT VALUES (u.id, u.k, u.s)', 'SELECT tableoid::regclass::text, id, k, s FROM parts UNION ALL SELECT what, id, 0, NULL FROM log');
 
+-- a row may be deleted before or after another one with the same unique value is inserted,
+-- other than that of the key
+CREATE TEMP TABLE seats (id int UNIQUE, seat int UNIQUE);
+INSERT INTO seats SELECT id, id FROM t ORDER BY id;
+:run ('MERGE INTO seats USING (SELECT CASE n WHEN 1 THEN id ELSE -id END AS id, id AS seat FROM u, generate_series(1, 2) n ORDER BY u.id, n) s ON seats.id = s.id WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (s.id, 100000 + s.id)', 'TABLE seats');
+:run ('MERGE INTO seats USING u ON seats.id = u.id WHEN MATCHED THEN DO NOTHING WHEN NOT MATCHED THEN INSERT VALUES (u.id, -u.id)', 'TABLE seats');
+DROP TABLE seats;
+
 -- permanent targets
 EXPLAIN (COSTS OFF) MERGE INTO merge_p p USING u ON p.id = u.id WHEN MATCHED THEN DELETE;
 :run ('MERGE INTO merge_p p USING u ON p.id = u.id WHEN MATCHED THEN DELETE', 'TABLE merge_p');

@@ -73,7 +73,26 @@ ANALYZE halves;
 :run ('UPDATE halves SET pos = pos - 1', 'TABLE halves');
 CREATE UNIQUE INDEX ON half_2 (pos);
 :run ('UPDATE halves SET pos = pos - 1', 'TABLE halves');
-DROP TABLE shift, halves;
+-- what a trigger may set, or an index on the whole row
+CREATE FUNCTION shifts() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.pos := OLD.pos - 1; RETURN NEW; END';
+ALTER TABLE shift DROP g;
+CREATE TRIGGER shifts BEFORE UPDATE ON shift FOR EACH ROW EXECUTE FUNCTION shifts();
+:run ('UPDATE shift SET k = 0', 'TABLE shift');
+CREATE UNIQUE INDEX shift_pos ON shift (pos);
+:run ('UPDATE shift SET k = 0', 'TABLE shift');
+DROP INDEX shift_pos;
+DROP TRIGGER shifts ON shift;
+CREATE FUNCTION whole(shift) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1.pos';
+CREATE UNIQUE INDEX shift_pos ON shift (whole(shift));
+:run ('UPDATE shift SET pos = pos - 1', 'TABLE shift');
+DROP INDEX shift_pos;
+-- ON CONFLICT
+CREATE UNIQUE INDEX ON shift (id);
+:run ('INSERT INTO shift (id, pos) SELECT id, 0 FROM t ON CONFLICT (id) DO UPDATE SET pos = shift.pos - 1', 'TABLE shift');
+CREATE UNIQUE INDEX shift_pos ON shift (pos);
+:run ('INSERT INTO shift (id, pos) SELECT id, 0 FROM t ORDER BY id ON CONFLICT (id) DO UPDATE SET pos = shift.pos - 1', 'TABLE shift');
+DROP TABLE halves, shift CASCADE;
+DROP FUNCTION shifts;
 -- the space of dead rows is used again, as the page of each row that is changed is pruned before:
 -- a table must not grow more by updates than without workers
 CREATE TEMP TABLE often (id int, k int, v int, pad text);

@@ -32,7 +32,6 @@ CREATE TYPE noted_pair AS (a noted, b int);
 -- notes() is not to have workers for its UPDATE
 SET temp_parallel.run_ahead = insert;
 CREATE EXTENSION temp_parallel;
-CREATE EXTENSION temp_parallel;
 SELECT workers_launched FROM temp_parallel_stats() \gset before_
 SELECT sum((('(' || id || ',1)')::noted_pair).a) FROM t;
 SELECT sum((jsonb_populate_record(NULL::noted_pair, jsonb_build_object('a', id))).a) FROM t;
@@ -40,7 +39,6 @@ SELECT sum(a) FROM (SELECT max(id)::noted AS a FROM t GROUP BY id % 2) s;
 SELECT count(*) FROM t WHERE id IN (SELECT unnest(('{' || o.id || '}')::noted[]) FROM other o);
 SELECT workers_launched - :before_workers_launched AS launched FROM temp_parallel_stats();
 SELECT n FROM log;
-CREATE EXTENSION temp_parallel;
 SELECT workers_launched FROM temp_parallel_stats() \gset before_
 -- what the constraint calls is not looked at, as that may be in other functions
 CREATE DOMAIN positive AS int CHECK (VALUE > 0);
@@ -131,9 +129,9 @@ CREATE TEMP TABLE positions WITH (parallel_workers = 0) AS SELECT g AS id, 9 - g
 CREATE FUNCTION cmp(a int, b int) RETURNS int LANGUAGE plpgsql STABLE AS
 $$ BEGIN RETURN (SELECT btint4cmp(x.pos, y.pos) FROM positions x, positions y WHERE x.id = a AND y.id = b);
 EXCEPTION WHEN OTHERS THEN RETURN btint4cmp(a, b); END $$;
-CREATE FUNCTION lt(int, int) RETURNS bool LANGUAGE sql AS 'SELECT cmp($1, $2) < 0';
-CREATE FUNCTION eq(int, int) RETURNS bool LANGUAGE sql AS 'SELECT cmp($1, $2) = 0';
-CREATE FUNCTION gt(int, int) RETURNS bool LANGUAGE sql AS 'SELECT cmp($1, $2) > 0';
+CREATE FUNCTION lt(int, int) RETURNS bool LANGUAGE sql PARALLEL SAFE AS 'SELECT cmp($1, $2) < 0';
+CREATE FUNCTION eq(int, int) RETURNS bool LANGUAGE sql PARALLEL SAFE AS 'SELECT cmp($1, $2) = 0';
+CREATE FUNCTION gt(int, int) RETURNS bool LANGUAGE sql PARALLEL SAFE AS 'SELECT cmp($1, $2) > 0';
 CREATE OPERATOR <<< (LEFTARG = int, RIGHTARG = int, FUNCTION = lt, COMMUTATOR = >>>);
 CREATE OPERATOR >>> (LEFTARG = int, RIGHTARG = int, FUNCTION = gt, COMMUTATOR = <<<);
 CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = eq, COMMUTATOR = ===);
