@@ -278,11 +278,11 @@ compares_unsafely(Oid operator)
 {
 	Oid			family;
 	Oid			type;
-	int16		strategy;
+	CompareType order;
 	Oid			left = InvalidOid;
 	Oid			right = InvalidOid;
 
-	if (get_ordering_op_properties(operator, &family, &type, &strategy) &&
+	if (get_ordering_op_properties(operator, &family, &type, &order) &&
 		is_unsafe(get_opfamily_proc(family, type, type, BTORDER_PROC)))
 		return true;
 	(void) get_op_hash_functions(operator, &left, &right);

@@ -140,6 +140,11 @@ typedef uint32 BufferState;
 #define LocalBufferStateWrite(buf, s)	pg_atomic_unlocked_write_u32(&(buf)->state, (s))
 #endif
 
+/* From 18 on, how an operator orders values is of a type of its own. */
+#if PG_VERSION_NUM < 180000
+typedef int16 CompareType;
+#endif
+
 /* From 17 on, an exception block of a function may run in parallel mode. */
 #define PARALLEL_MODE_ALLOWS_SUBTRANSACTIONS	(PG_VERSION_NUM >= 170000)
 
