@@ -30,7 +30,7 @@
  * The pins belong to the resource owner of the (sub)transaction.  After an
  * error that one releases them, when core has ended the workers:
  * AbortTransaction() and AbortSubTransaction() of xact.c call
- * AtEOXact_Parallel() first.
+ * AtEOXact_Parallel() and AtEOSubXact_Parallel() first.
  *
  * A function that the leader calls meanwhile may run a statement with workers of its
  * own.  They get the pages that are listed already, too, which must not be written.

@@ -231,10 +231,10 @@ find_portions(PlannedStmt *stmt)
 	if (result.splits)
 		result.lazy = list_concat(result.lazy, tp_plan_expressions(plan));
 	result.computes = computes((Node *) result.lazy, NULL);
-	/* the workers of subplans are ended with the part below */
-	if (!computes_all_first(plan) || tp_may_read_cte(stmt, result.lazy) ||
+	/* the workers of CTEs and subplans are ended with the part below */
+	if (tp_may_read_cte(stmt, result.lazy) ||
 		tp_contains((Node *) result.lazy, is_subplan) ||
-		gathers_stop_early(stmt, stmt->planTree, false))
+		!computes_all_first(plan) || gathers_stop_early(stmt, stmt->planTree, false))
 		result.place = NULL;
 	return result;
 }

@@ -42,8 +42,8 @@ typedef struct SessionStats
 	double		flush_time;		/* of these, in milliseconds */
 	int64		workers_launched;	/* for plans with a flush node */
 	int64		hints_dropped;	/* pages, in the leader */
-	int64		left_to_leader; /* statements, by the second look, or of
-								 * CREATE TABLE AS */
+	int64		left_to_leader; /* statements with "Flush Skipped", but for
+								 * parameters */
 	int64		serial_by_flush;	/* statements that ran without workers
 									 * only because of the flush */
 } SessionStats;

@@ -343,10 +343,7 @@ check_read_permissions(EState *estate)
 #endif
 }
 
-/*
- * Prune a page of rel, a heap, if that is worth it.  From 19 on that may set the page's
- * bits in the visibility map.
- */
+/* Prune a page of rel, a heap, if that is worth it; 19 may pin the visibility map. */
 static inline void
 prune_heap_page(Relation rel, BlockNumber block)
 {
