@@ -87,7 +87,7 @@ PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
 # PGXS knows no dependencies on headers, unless the server was built with --enable-depend.
-$(OBJS) $(OBJS:.o=.bc): $(wildcard $(top)/*.h) $(top)/META.json
+$(OBJS) $(OBJS:.o=.bc): $(wildcard $(top)/*.h $(top)/META.json)
 
 # The time that each TAP test takes; pg_regress prints its tests' times by itself.
 PROVE_FLAGS = --timer

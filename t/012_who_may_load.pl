@@ -24,6 +24,16 @@ sub as
 	return $out . ($err =~ /(?:ERROR|FATAL):  (.*)/ ? $1 : '');
 }
 
+# connect_as(ROLE, parameters of psql()) - 1, or the error. psql may end before it has read its
+# standard input, so the statement is not there.
+sub connect_as
+{
+	my ($role, %params) = @_;
+	my ($status, $out, $err) = $node->psql('postgres', '', extra_params => [ '-U', $role, '-c', 'SELECT 1' ], %params);
+
+	return $out . ($err =~ /(?:ERROR|FATAL):  (.*)/ ? $1 : '');
+}
+
 sub superuser { return $node->safe_psql('postgres', $_[0]); }
 
 # Whether a session has the library, and its workers, too.
@@ -135,7 +145,7 @@ list(q{'auto_explain, temp_parallel'});
 my $refused = '';
 foreach (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 {
-	last if ($refused = as('alice', 'SELECT 1')) ne '1';
+	last if ($refused = connect_as('alice')) ne '1';
 	select undef, undef, undef, 0.1;
 }
 is($refused, 'could not access file "auto_explain, temp_parallel": No such file or directory',
@@ -143,7 +153,7 @@ is($refused, 'could not access file "auto_explain, temp_parallel": No such file 
 {
 	local $ENV{PGOPTIONS} = '-c session_preload_libraries=';
 	is(superuser('ALTER SYSTEM RESET session_preload_libraries; SELECT pg_reload_conf()'), 't', 'a superuser gets in');
-	like(as('alice', 'SELECT 1'), qr/permission denied to set parameter/, 'a user does not');
+	like(connect_as('alice'), qr/permission denied to set parameter/, 'a user does not');
 }
 ok($node->poll_query_until('postgres', 'SELECT true'), 'without the list, sessions start');
 
