@@ -190,8 +190,8 @@ keep_rows(RunAheadState *state)
  * Prune the page of the row that is to be changed, of which slot has the ctid.  Without
  * workers the scan does that which finds the row, and the row's next version often fits
  * into the space of a former one.  In a read-only phase nobody prunes, so otherwise the
- * table would grow by each statement.  As heap_prepare_pagescan() (before 17: heapgetpage()) of
- * heapam.c.
+ * table would grow by each statement.  As heap_prepare_pagescan() (before 17:
+ * heapgetpage()) of heapam.c.
  */
 static void
 prune_page_of_row(RunAheadState *state, TupleTableSlot *slot)

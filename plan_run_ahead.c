@@ -201,9 +201,9 @@ tp_may_read_cte(PlannedStmt *stmt, List *expressions)
  * Does a unique index of table relid, or an exclusion constraint, that is checked as
  * each row is changed depend on one of columns, a List of their numbers, or on a
  * generated one; or is there one at all if triggers may set other columns, or besides
- * that of a key if rows are replaced?  Whether a row meets another one that is still to be changed depends on their
- * order, which for a statement like SET n = n - 1 mostly is that in which they were
- * inserted.
+ * that of a key if rows are replaced?  Whether a row meets another one that is still to
+ * be changed depends on their order, which for a statement like SET n = n - 1 mostly is
+ * that in which they were inserted.
  */
 static bool
 unique_index_has(Oid relid, List *columns, bool replaced)

@@ -168,6 +168,13 @@ replan_hash(Oid relid)
 	return GetSysCacheHashValue1(PROCOID, ObjectIdGetDatum(relid));
 }
 
+/* A cost as the value of an item, and back */
+static uint32
+cost_value(Cost cost)
+{
+	return DatumGetUInt32(Float4GetDatum(cost));
+}
+
 static Cost
 item_cost(PlanInvalItem *item)
 {
@@ -186,9 +193,8 @@ attach_saving(PlannedStmt *stmt, const FlushSaving *saving)
 		items = add_item(items, PROCOID, replan_hash(lfirst_oid(lc)));
 		items = add_item(items, LOST_TABLE, lfirst_oid(lc));
 	}
-	items = add_item(items, LOST_CHARGE, DatumGetUInt32(Float4GetDatum(saving->charge)));
-	stmt->invalItems = add_item(items, LOST_SAVING,
-								DatumGetUInt32(Float4GetDatum(saving->saving)));
+	items = add_item(items, LOST_CHARGE, cost_value(saving->charge));
+	stmt->invalItems = add_item(items, LOST_SAVING, cost_value(saving->saving));
 }
 
 /*

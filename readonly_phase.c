@@ -6,10 +6,10 @@
  * While workers read temporary tables, reads of these tables must leave their
  * pages clean.  In the leader, a read-only phase is one run of the executor, or
  * of the part of a plan that is run ahead: it begins before the flush, and ends when
- * that has waited for the workers.  In a worker it lasts from before the plan is initialized until the
- * flush node ends.  Within a phase, the descriptors of the tables and of their TOAST
- * tables have the routine of readonly_heap.c.  Each is kept open, so that the
- * relation cache rebuilds it in place when it is invalidated, and a callback
+ * that has waited for the workers.  In a worker it lasts from before the plan is
+ * initialized until the flush node ends.  Within a phase, the descriptors of the
+ * tables and of their TOAST tables have the routine of readonly_heap.c.  Each is kept
+ * open, so that the relation cache rebuilds it in place when it is invalidated, and a callback
  * attaches the routine again.  In the leader, where scans that began earlier
  * may be open, the descriptors of the tables' indexes have a routine, too; the
  * relation cache does not change that of an open index.

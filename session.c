@@ -3,8 +3,9 @@
  * session.c
  *	  What belongs to a session: settings, counters, temporary tables.
  *
- * The counters belong to one process.  They count what happened, even if the statement failed or the transaction was
- * rolled back.  A worker's counters are lost when it exits.
+ * The counters belong to one process.  They count what happened, even if the
+ * statement failed or the transaction was rolled back.  A worker's counters are lost
+ * when it exits.
  *
  *-------------------------------------------------------------------------
  */
