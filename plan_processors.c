@@ -5,10 +5,10 @@
  *
  * The processes of a Gather divide its partial plan among them, but each of
  * them runs the inner side of a join completely, unless that is a parallel
- * hash, and fills the hash tables of subplans.  The planner counts such work
- * once.  That is the elapsed time if there are as many processors as
- * processes.  If there are fewer, the repetitions of the additional processes
- * take elapsed time, too, and these processes make the rest no faster.
+ * hash.  The planner counts such work once.  That is the elapsed time if there
+ * are as many processors as processes.  If there are fewer, the repetitions of
+ * the additional processes take elapsed time, too, and these processes make the
+ * rest no faster.
  *
  * So if the processes, including the leader if it participates, exceed the
  * processors, and a large part of the cost below a Gather is repeated, no more
@@ -26,7 +26,6 @@
 #endif
 #include <unistd.h>
 
-#include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 
 #include "plan.h"
@@ -63,25 +62,9 @@ tp_usable_processors(void)
 }
 
 /*
- * Add to *cost the startup costs of the SubPlans in node: filling their hash
- * tables, or sorting or materializing their rows, as estimated by cost_subplan()
- * of costsize.c.
- */
-static bool
-subplan_startup_walker(Node *node, Cost *cost)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, SubPlan))
-		*cost += ((SubPlan *) node)->startup_cost;
-	return expression_tree_walker(node, subplan_startup_walker, cost);
-}
-
-/*
- * The cost that each process that runs plan, a partial plan, repeats: filling hash
- * tables of its subplans, and the inner sides of joins; of a hash join with its hash
- * table, for which the join waits before its first row.  The first children of an
- * Append are each run by one process alone.
+ * The cost that each process that runs plan, a partial plan, repeats: the inner sides of
+ * joins; of a hash join with its hash table, for which the join waits before its first
+ * row.  The first children of an Append are each run by one process alone.
  */
 static Cost
 repeated_cost(Plan *plan)
@@ -91,8 +74,6 @@ repeated_cost(Plan *plan)
 	Cost		cost = 0;
 	ListCell   *lc;
 
-	(void) subplan_startup_walker((Node *) plan->qual, &cost);
-	(void) subplan_startup_walker((Node *) plan->targetlist, &cost);
 	foreach(lc, children)
 	{
 		Plan	   *child = lfirst(lc);

@@ -40,17 +40,11 @@
  * ----------
  */
 
-#define SCANS			0x01	/* the relation of scanrelid, until its end */
+#define SCANS			0x01	/* the relation of scanrelid */
 #define OTHER_MODULE	0x02	/* knows what the node does */
 #define USER_CODE		0x04	/* may run code that is not core's */
-#define ENDS			0x08	/* all scans below are exhausted once it has
-								 * returned its last row, if this holds for
-								 * its children */
-#define READS_ALL		0x10	/* reads its children, of a join the outer
-								 * one, until each has returned its last row,
-								 * if it is read like that itself */
-#define KEEPS_ROWS		0x20	/* of its child, for its later executions */
-#define PASSES_BOUND	0x40	/* ExecSetTupleBound() of execProcnode.c goes
+#define KEEPS_ROWS		0x08	/* of its child, for its later executions */
+#define PASSES_BOUND	0x10	/* ExecSetTupleBound() of execProcnode.c goes
 								 * on to its only child */
 
 /*
@@ -65,8 +59,6 @@ typedef struct NodeKind
 								 * and righttree */
 	Size		index;			/* the OID of the index that it scans */
 	Size		relids;			/* the Relids that another module's node scans */
-	int			held;			/* pins from its initialization to its end, if
-								 * it scans a temporary table */
 	struct
 	{
 		Size		number;
@@ -78,7 +70,6 @@ typedef struct NodeKind
 #define CHILDREN(type, member)		.children = offsetof(type, member)
 #define INDEX(type)					.index = offsetof(type, indexid)
 #define RELIDS(type, member)		.relids = offsetof(type, member)
-#define HELD(n)						.held = (n)
 #define OPERATORS(i, type, number, oids) \
 	.operators[i] = {offsetof(type, number), offsetof(type, oids)}
 #define EXPR(i, type, member)		.expressions[i] = offsetof(type, member)
@@ -92,25 +83,24 @@ typedef struct NodeKind
  * Gather, or beside one, is not listed.
  */
 static const NodeKind kinds[] = {
-	{T_Result, ENDS | READS_ALL | PASSES_BOUND, EXPR(0, Result, resconstantqual)},
+	{T_Result, PASSES_BOUND, EXPR(0, Result, resconstantqual)},
 	{T_ProjectSet},
-	{T_Append, ENDS | READS_ALL, CHILDREN(Append, appendplans)},
+	{T_Append, 0, CHILDREN(Append, appendplans)},
 	{
 		T_MergeAppend, 0, CHILDREN(MergeAppend, mergeplans),
 		OPERATORS(0, MergeAppend, numCols, sortOperators)
 	},
 	{T_RecursiveUnion, USER_CODE},
-	{T_BitmapAnd, ENDS, CHILDREN(BitmapAnd, bitmapplans)},
-	{T_BitmapOr, ENDS, CHILDREN(BitmapOr, bitmapplans)},
+	{T_BitmapAnd, 0, CHILDREN(BitmapAnd, bitmapplans)},
+	{T_BitmapOr, 0, CHILDREN(BitmapOr, bitmapplans)},
 	{T_SeqScan, SCANS},
 	{T_SampleScan, SCANS, EXPR(0, SampleScan, tablesample)},
 	{
-		T_IndexScan, SCANS, INDEX(IndexScan), HELD(PINS_KEPT_BY_INDEX_SCAN),
+		T_IndexScan, SCANS, INDEX(IndexScan),
 		EXPR(0, IndexScan, indexqualorig), EXPR(1, IndexScan, indexorderbyorig)
 	},
 	{
-		/* holds a page of the visibility map, too */
-		T_IndexOnlyScan, SCANS, INDEX(IndexOnlyScan), HELD(PINS_KEPT_BY_INDEX_SCAN + 1),
+		T_IndexOnlyScan, SCANS, INDEX(IndexOnlyScan),
 		EXPR(0, IndexOnlyScan, indexqual), EXPR(1, IndexOnlyScan, recheckqual),
 		EXPR(2, IndexOnlyScan, indexorderby)
 	},
@@ -118,11 +108,10 @@ static const NodeKind kinds[] = {
 		T_BitmapIndexScan, SCANS, INDEX(BitmapIndexScan),
 		EXPR(0, BitmapIndexScan, indexqualorig)
 	},
-	/* the same */
-	{T_BitmapHeapScan, SCANS, HELD(1), EXPR(0, BitmapHeapScan, bitmapqualorig)},
+	{T_BitmapHeapScan, SCANS, EXPR(0, BitmapHeapScan, bitmapqualorig)},
 	{T_TidScan, SCANS, EXPR(0, TidScan, tidquals)},
 	{T_TidRangeScan, SCANS, EXPR(0, TidRangeScan, tidrangequals)},
-	{T_SubqueryScan, ENDS | READS_ALL | PASSES_BOUND, CHILDREN(SubqueryScan, subplan)},
+	{T_SubqueryScan, PASSES_BOUND, CHILDREN(SubqueryScan, subplan)},
 	{T_FunctionScan, 0, EXPR(0, FunctionScan, functions)},
 	{T_ValuesScan, 0, EXPR(0, ValuesScan, values_lists)},
 	{T_TableFuncScan, USER_CODE, EXPR(0, TableFuncScan, tablefunc)},
@@ -137,24 +126,24 @@ static const NodeKind kinds[] = {
 		T_CustomScan, OTHER_MODULE | USER_CODE, CHILDREN(CustomScan, custom_plans),
 		RELIDS(CustomScan, custom_relids), EXPR(0, CustomScan, custom_exprs)
 	},
-	{T_NestLoop, READS_ALL, EXPR(0, Join, joinqual)},
+	{T_NestLoop, 0, EXPR(0, Join, joinqual)},
 	{T_MergeJoin, 0, EXPR(0, Join, joinqual), EXPR(1, MergeJoin, mergeclauses)},
 	{
 		T_HashJoin, 0, EXPR(0, Join, joinqual), EXPR(1, HashJoin, hashclauses),
 		EXPR(2, HashJoin, hashkeys)
 	},
-	{T_Material, READS_ALL | KEEPS_ROWS},
+	{T_Material, KEEPS_ROWS},
 	{
 		T_Memoize, 0, OPERATORS(0, Memoize, numKeys, hashOperators),
 		EXPR(0, Memoize, param_exprs)
 	},
 	{
-		T_Sort, ENDS | READS_ALL | KEEPS_ROWS | PASSES_BOUND,
+		T_Sort, KEEPS_ROWS | PASSES_BOUND,
 		OPERATORS(0, Sort, numCols, sortOperators)
 	},
 	{T_IncrementalSort, PASSES_BOUND, OPERATORS(0, Sort, numCols, sortOperators)},
 	{T_Group, 0, OPERATORS(0, Group, numCols, grpOperators)},
-	{T_Agg, ENDS | READS_ALL, OPERATORS(0, Agg, numCols, grpOperators)},
+	{T_Agg, 0, OPERATORS(0, Agg, numCols, grpOperators)},
 	{
 		T_WindowAgg, 0, OPERATORS(0, WindowAgg, partNumCols, partOperators),
 		OPERATORS(1, WindowAgg, ordNumCols, ordOperators), EXPR(0, WindowAgg, startOffset),
@@ -163,13 +152,13 @@ static const NodeKind kinds[] = {
 	{T_Unique, 0, OPERATORS(0, Unique, numCols, uniqOperators)},
 	{T_Gather},
 	{T_GatherMerge, 0, OPERATORS(0, GatherMerge, numCols, sortOperators)},
-	{T_Hash, READS_ALL | KEEPS_ROWS, EXPR(0, Hash, hashkeys)},
+	{T_Hash, KEEPS_ROWS, EXPR(0, Hash, hashkeys)},
 	{T_SetOp, USER_CODE},
 	{T_Limit, 0, EXPR(0, Limit, limitOffset), EXPR(1, Limit, limitCount)},
 };
 
 /* the flush node and that of exec_run_ahead.c */
-static const NodeKind own_node = {T_CustomScan, READS_ALL};
+static const NodeKind own_node = {T_CustomScan};
 static const NodeKind unknown_node = {T_Invalid, USER_CODE};
 
 /* Is plan the node of this module with that name?  No other can register it. */
@@ -328,37 +317,24 @@ has_user_operators(Plan *plan, const NodeKind *kind, bool *unsafe)
  */
 
 /*
- * Pages that a scan of a table or index has pinned while it runs: the index's
- * current, next and marked page, a page of the table and one of its visibility
- * map, the page of the tuple in the node's slot, and some to spare.
+ * Pages that a scan of a table or index may have pinned: the index's current, next and
+ * marked page, the metapage and a page of the revmap of BRIN, a page of the table and
+ * one of its visibility map, the page of the tuple in the node's slot, and some to spare.
  */
-#define PINS_OF_SCAN	8
+#define PINS_OF_SCAN	10
 
 /* More than any session has; the sum of two is still an int. */
 #define PINS_UNKNOWN	(INT_MAX / 4)
 
-/* Pages of temporary tables that a plan has pinned, without its subplans. */
-typedef struct PlanPins
+static void
+add_pins(PlanFacts *facts, int pins)
 {
-	int			held;			/* from its initialization to its end */
-	int			running;		/* in addition, while it returns rows */
-	bool		ends;			/* are all its scans exhausted once it has
-								 * returned its last row? */
-} PlanPins;
-
-static int
-add_pins(int a, int b)
-{
-	return Min(a + b, PINS_UNKNOWN);
+	facts->pins = Min(facts->pins + pins, PINS_UNKNOWN);
 }
 
-/*
- * Pins that a scan by index holds.  Core's access methods hold none, except that BRIN
- * keeps its metapage and a page of its revmap pinned, and that GIN pins a page for
- * each key that it looks up.
- */
-static int
-pins_held_by_index(Relation index)
+/* Is it known how many pages a scan by index pins?  GIN pins one for each key. */
+static bool
+pins_are_known(Relation index)
 {
 	switch (index->rd_rel->relam)
 	{
@@ -366,11 +342,10 @@ pins_held_by_index(Relation index)
 		case HASH_AM_OID:
 		case GIST_AM_OID:
 		case SPGIST_AM_OID:
-			return 0;
 		case BRIN_AM_OID:
-			return 2;
+			return true;
 		default:
-			return PINS_UNKNOWN;
+			return false;
 	}
 }
 
@@ -383,7 +358,6 @@ pins_held_by_index(Relation index)
 typedef struct NodeRun
 {
 	double		loops;			/* the number of its executions */
-	bool		to_the_end;		/* until it has returned its last row? */
 	bool		in_subplan;
 } NodeRun;
 
@@ -393,7 +367,7 @@ typedef struct PlanWalk
 	PlanFacts	facts;			/* so far; its subplans have been walked */
 } PlanWalk;
 
-static PlanPins walk_plan(Plan *plan, NodeRun run, PlanWalk *walk);
+static void walk_plan(Plan *plan, NodeRun run, PlanWalk *walk);
 
 /*
  * Walk a subplan.  The planner keeps those that depend on an outer row out of
@@ -404,13 +378,11 @@ walk_subplan(int plan_id, PlanWalk *walk)
 {
 	PlanFacts  *facts = &walk->facts;
 	NodeRun		run = {.loops = 1,.in_subplan = true};
-	PlanPins	pins;
 
 	if (bms_is_member(plan_id, facts->subplans))
 		return;
 	facts->subplans = bms_add_member(facts->subplans, plan_id);
-	pins = walk_plan(list_nth(walk->stmt->subplans, plan_id - 1), run, walk);
-	facts->pins = add_pins(facts->pins, add_pins(pins.held, pins.running));
+	walk_plan(list_nth(walk->stmt->subplans, plan_id - 1), run, walk);
 }
 
 /* Walk an expression, or a List of such. */
@@ -470,7 +442,7 @@ add_tables(Bitmapset *rtis, PlanWalk *walk)
  * if there is none: in EXPLAIN, other modules have hypothetical ones.
  */
 static bool
-add_index(Oid indexid, Oid table, PlanWalk *walk, PlanPins *pins)
+add_index(Oid indexid, Oid table, PlanWalk *walk)
 {
 	Relation	index = RelationIdGetRelation(indexid);
 
@@ -483,28 +455,27 @@ add_index(Oid indexid, Oid table, PlanWalk *walk, PlanPins *pins)
 	if (OidIsValid(table))
 	{
 		walk->facts.indexes = list_append_unique_oid(walk->facts.indexes, indexid);
-		pins->held = add_pins(pins->held, pins_held_by_index(index));
+		if (!pins_are_known(index))
+			add_pins(&walk->facts, PINS_UNKNOWN);
 	}
 	RelationClose(index);
 	return true;
 }
 
-/* Add what plan, a scan, reads, and count its pins. */
+/* Add what plan, a scan, reads, and its pins. */
 static void
-add_scan(Plan *plan, const NodeKind *kind, NodeRun run, PlanWalk *walk,
-		 PlanPins *pins)
+add_scan(Plan *plan, const NodeKind *kind, NodeRun run, PlanWalk *walk)
 {
 	Oid			table = add_table(((Scan *) plan)->scanrelid, walk);
 	Oid			index = kind->index ? MEMBER(plan, kind->index, Oid) : InvalidOid;
 
-	if (OidIsValid(index) && !add_index(index, table, walk, pins))
+	if (OidIsValid(index) && !add_index(index, table, walk))
 		return;
 	if (!OidIsValid(table))
 		return;
-	pins->held = add_pins(pins->held, kind->held);
-	pins->running = PINS_OF_SCAN;
+	add_pins(&walk->facts, PINS_OF_SCAN);
 	if (!OidIsValid(index))
-		pins->running += heap_scan_read_ahead(get_rel_tablespace(table));
+		add_pins(&walk->facts, heap_scan_read_ahead(get_rel_tablespace(table)));
 	if (run.loops > 1)
 	{
 		Lookup	   *lookup = palloc(sizeof(Lookup));
@@ -517,79 +488,31 @@ add_scan(Plan *plan, const NodeKind *kind, NodeRun run, PlanWalk *walk,
 	}
 }
 
-/*
- * How plan runs its child if it is itself run like this.  A hash join may not read
- * its outer side to the end: it reads a first row, and then finds its hash table
- * empty.  A nested loop that needs one match leaves the inner side in the middle, and
- * its scans keep their pages until they are executed again, which may be much later.
- */
+/* How plan runs its child if it is itself run like this. */
 static NodeRun
 run_of_child(Plan *plan, const NodeKind *kind, NodeRun run, Plan *child)
 {
-	bool		to_the_end = (kind->flags & READS_ALL) != 0;
-
-	if (IsA(plan, HashJoin))
-		to_the_end = child == plan->righttree;
-	else if (IsA(plan, NestLoop) && child == plan->righttree)
-	{
-		to_the_end = ((Join *) plan)->jointype != JOIN_SEMI &&
-			((Join *) plan)->jointype != JOIN_ANTI &&
-			!((Join *) plan)->inner_unique;
+	if (IsA(plan, NestLoop) && child == plan->righttree)
 		run.loops *= Max(plan->lefttree->plan_rows, 1);
-	}
 	/* keeps the rows, unless they depend on the outer row */
 	else if ((kind->flags & KEEPS_ROWS) != 0 && bms_is_empty(plan->extParam))
 		run.loops = 1;
-	run.to_the_end = run.to_the_end && to_the_end;
 	return run;
 }
 
-/*
- * Walk the children of plan, and add their pins.  Append's children run one after
- * another, and if each is read to its end, their scans are not in progress at the
- * same time.
- */
+/* Add plan, which is run like this, to the facts.  plan may be NULL. */
 static void
-walk_children(Plan *plan, const NodeKind *kind, NodeRun run, PlanWalk *walk,
-			  PlanPins *pins)
-{
-	List	   *children = tp_plan_children(plan);
-	int			most = 0;
-	ListCell   *lc;
-
-	foreach(lc, children)
-	{
-		Plan	   *child = lfirst(lc);
-		PlanPins	below = walk_plan(child, run_of_child(plan, kind, run, child),
-									  walk);
-
-		pins->held = add_pins(pins->held, below.held);
-		if (IsA(plan, Append) && run.to_the_end && below.ends)
-			most = Max(most, below.running);
-		else
-			pins->running = add_pins(pins->running, below.running);
-		pins->ends = pins->ends && below.ends;
-	}
-	pins->running = add_pins(pins->running, most);
-	list_free(children);
-}
-
-/*
- * Add plan, which is run like this, to the facts, except for its pins, which are
- * returned.  plan may be NULL.
- */
-static PlanPins
 walk_plan(Plan *plan, NodeRun run, PlanWalk *walk)
 {
 	PlanFacts  *facts = &walk->facts;
-	PlanPins	pins = {0};
 	const NodeKind *kind;
+	List	   *children;
+	ListCell   *lc;
 
 	if (plan == NULL)
-		return pins;
+		return;
 	check_stack_depth();
 	kind = kind_of(plan);
-	pins.ends = (kind->flags & (ENDS | SCANS)) != 0;
 	facts->last_node_id = Max(facts->last_node_id, plan->plan_node_id);
 	facts->unknown = facts->unknown || kind == &unknown_node;
 	if (has_user_operators(plan, kind, &facts->unsafe) || (kind->flags & USER_CODE) != 0)
@@ -600,28 +523,22 @@ walk_plan(Plan *plan, NodeRun run, PlanWalk *walk)
 	if (IsA(plan, Gather) || IsA(plan, GatherMerge))
 		facts->gathers = lappend(facts->gathers, plan);
 	if ((kind->flags & SCANS) != 0)
-		add_scan(plan, kind, run, walk, &pins);
+		add_scan(plan, kind, run, walk);
 	if ((kind->flags & OTHER_MODULE) != 0)
 	{
 		if (((Scan *) plan)->scanrelid != 0)
 			add_tables(bms_make_singleton(((Scan *) plan)->scanrelid), walk);
 		add_tables(MEMBER(plan, kind->relids, Bitmapset *), walk);
-		pins.held = PINS_UNKNOWN;
+		add_pins(facts, PINS_UNKNOWN);
 	}
-	walk_children(plan, kind, run, walk, &pins);
-	return pins;
+	children = tp_plan_children(plan);
+	foreach(lc, children)
+		walk_plan(lfirst(lc), run_of_child(plan, kind, run, lfirst(lc)), walk);
+	list_free(children);
 }
 
-/* Walk plan, executed once, to its end. */
-static void
-walk_top(Plan *plan, PlanWalk *walk)
-{
-	NodeRun		run = {.loops = 1,.to_the_end = true};
-	PlanPins	pins = walk_plan(plan, run, walk);
-
-	walk->facts.pins = add_pins(walk->facts.pins,
-								add_pins(pins.held, pins.running));
-}
+/* How what is executed once is run. */
+static const NodeRun once = {.loops = 1};
 
 /*
  * The facts about plan, a part of stmt, and the subplans that it runs, directly or
@@ -634,7 +551,7 @@ tp_plan_facts(Plan *plan, PlannedStmt *stmt)
 {
 	PlanWalk	walk = {.stmt = stmt};
 
-	walk_top(plan, &walk);
+	walk_plan(plan, once, &walk);
 	walk.facts.pins = local_buffers_for_pins(walk.facts.pins);
 	return walk.facts;
 }
@@ -652,7 +569,7 @@ tp_statement_facts(PlannedStmt *stmt)
 
 	if (IsA(top, ModifyTable))
 		top = top->lefttree;
-	walk_top(top, &walk);
+	walk_plan(top, once, &walk);
 	for (int plan_id = 1; plan_id <= list_length(stmt->subplans); plan_id++)
 		walk_subplan(plan_id, &walk);
 	walk.facts.pins = local_buffers_for_pins(walk.facts.pins);

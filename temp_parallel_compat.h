@@ -714,12 +714,6 @@ pin_page_of_fetch(IndexFetchHeapData *fetch, BlockNumber block, bool again)
 #endif
 }
 
-#if PG_VERSION_NUM >= 190000
-#define PINS_KEPT_BY_INDEX_SCAN		1
-#else
-#define PINS_KEPT_BY_INDEX_SCAN		0
-#endif
-
 /* Where a scan keeps its TID range. */
 #if PG_VERSION_NUM >= 180000
 #define scan_min_tid(scan)	(&(scan)->st.tidrange.rs_mintid)

@@ -160,8 +160,6 @@ SET enable_parallel_hash = on;
 EXPLAIN (COSTS OFF) SELECT count(*), sum(a.m), sum(u.v) FROM t JOIN t u USING (id) JOIN :inner;
 SELECT * FROM check_shape('SELECT count(*), sum(a.m), sum(u.v) FROM t JOIN t u USING (id) JOIN ' || :'inner');
 SET enable_parallel_hash = off;
--- the hash table of a subplan
-SELECT * FROM check_shape('SELECT count(*), sum(v) FROM t WHERE id NOT IN (SELECT id FROM t GROUP BY id HAVING max(v) < 50)');
 -- the inner side of a merge join, which each process sorts
 SET enable_mergejoin = on;
 SET enable_hashjoin = off;
