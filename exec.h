@@ -47,7 +47,7 @@ extern void tp_run_portions_ahead(QueryDesc *queryDesc);
 extern void tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS);
 
 /* exec_worker.c */
-extern void tp_worker_open_pool(SMgrRelation file, int size, bool pool_used);
+extern void tp_worker_open_pool(SMgrRelation file, int size);
 extern shm_toc *tp_worker_toc(void);
 extern void tp_worker_check_release(const char *leaders);
 extern void tp_check_flushed(PlanState *ps, const FlushPlan *plan);

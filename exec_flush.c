@@ -361,7 +361,6 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 								Min(plan->processes, pcxt->nworkers) :
 								pcxt->nworkers);
 	shared->tuples_needed = GATHER_FIELD(state, tuples_needed);
-	shared->pool_used = !tp_temp_buffers_may_be_set();
 	if (plan->relids == NIL)
 		return;
 

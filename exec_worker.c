@@ -62,16 +62,14 @@ static int	nadopted = 0;
  * ----------
  */
 
-/* the leader's temp_buffers, and whether it has used local buffers */
+/* the leader's temp_buffers */
 static int	session_temp_buffers;
-static bool session_pool_used;
 
-/* As check_temp_buffers() does in the leader. */
+/* As check_temp_buffers() does in the leader, which has used local buffers. */
 static bool
 check_session_temp_buffers(int *newval, void **extra, GucSource source)
 {
-	if (source != PGC_S_TEST && session_pool_used &&
-		*newval != session_temp_buffers)
+	if (source != PGC_S_TEST && *newval != session_temp_buffers)
 	{
 		GUC_check_errdetail("\"temp_buffers\" cannot be changed after any temporary tables have been accessed in the session.");
 		return false;
@@ -81,13 +79,12 @@ check_session_temp_buffers(int *newval, void **extra, GucSource source)
 
 /* Give the setting its own variable, until the worker exits. */
 static void
-separate_setting_from_pool(bool pool_used)
+separate_setting_from_pool(void)
 {
 	struct config_int *setting = find_int_setting("temp_buffers");
 
 	Assert(setting->variable == &num_temp_buffers);
 	session_temp_buffers = num_temp_buffers;
-	session_pool_used = pool_used;
 	setting->variable = &session_temp_buffers;
 	setting->check_hook = check_session_temp_buffers;
 }
@@ -105,17 +102,16 @@ give_number_back(void *arg)
 
 /*
  * Allocate size local buffers in this worker.  No page is read of file, that of any
- * temporary table.  pool_used: may the session no longer set temp_buffers?  Looks
- * up nothing.  Raises FATAL if there is no memory for the pool.
+ * temporary table.  Looks up nothing.  Raises FATAL if there is no memory for the pool.
  */
 void
-tp_worker_open_pool(SMgrRelation file, int size, bool pool_used)
+tp_worker_open_pool(SMgrRelation file, int size)
 {
 	int			worker_number = ParallelWorkerNumber;
 	ErrorContextCallback context = {error_context_stack, give_number_back, &worker_number};
 
 	Assert(IsParallelWorker() && NLocBuffer == 0);
-	separate_setting_from_pool(pool_used);
+	separate_setting_from_pool();
 	num_temp_buffers = size;
 	error_context_stack = &context;
 	ParallelWorkerNumber = -1;	/* to pass the check */
@@ -138,8 +134,7 @@ open_local_buffers(Relation rel)
 {
 	tp_worker_open_pool(RelationGetSmgr(rel),
 						Min(Max(flushed.pool, LEAST_WORKER_POOL),
-							num_temp_buffers) + shared->npages,
-						shared->pool_used);
+							num_temp_buffers) + shared->npages);
 }
 
 /* ----------

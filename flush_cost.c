@@ -43,12 +43,10 @@
  * their end is at most twice that of the best decisions in hindsight, and no
  * deterministic rule that does not know later statements guarantees less.
  *
- * An account belongs to the file of a table (RelFileLocator).  After TRUNCATE
- * the table has a new file, without an account; if the transaction is rolled
- * back, the table has the former file and its account again.  Accounts of
- * files that a transaction has removed or emptied are closed by the first
- * statement after it: before a file can be filled, or made by the same name, and
- * where an error is still possible, as it is not when a transaction ends.
+ * An account belongs to a table, whatever becomes of its rows.  So a table that is
+ * emptied and filled again, and is queried too little between for a flush to pay, gets
+ * workers in the end.  The bound holds for that, too: what a flush costs has been lost
+ * before, and nothing that was lost pays for two flushes.
  *
  * The invariant: when an account is changed, it does not exceed the price of
  * its table at that time.  Each use limits it to the price at the time of use.
@@ -58,7 +56,6 @@
 #include "postgres.h"
 
 #include <math.h>
-#include <sys/stat.h>
 
 #include "optimizer/optimizer.h"
 #include "utils/memutils.h"
@@ -73,21 +70,40 @@
 
 typedef struct Account
 {
-	RelFileLocator locator;		/* hash key: the table's */
+	Oid			table;			/* hash key */
 	Cost		saved;
 } Account;
 
 static HTAB *accounts = NULL;
 
-/* may files have been removed or emptied since tp_account_close_empty()? */
-static bool files_changed = false;
+/* as many accounts as there may be before those of dropped tables are closed */
+#define MOST_ACCOUNTS	256
 
 /* table's account, or NULL */
 static Account *
-account_of(const RelFileLocator *table)
+account_of(Oid table)
 {
 	return accounts == NULL ? NULL :
-		hash_search(accounts, table, HASH_FIND, NULL);
+		hash_search(accounts, &table, HASH_FIND, NULL);
+}
+
+/* Close the accounts of tables that have been dropped, if there are many. */
+static void
+close_dropped(void)
+{
+	static long most = MOST_ACCOUNTS;
+	HASH_SEQ_STATUS seq;
+	Account    *account;
+
+	if (hash_get_num_entries(accounts) < most)
+		return;
+	hash_seq_init(&seq, accounts);
+	while ((account = hash_seq_search(&seq)) != NULL)
+	{
+		if (!tp_is_session_temp_table(account->table))
+			tp_account_close(account->table);
+	}
+	most = Max(MOST_ACCOUNTS, 2 * hash_get_num_entries(accounts));
 }
 
 /*
@@ -96,7 +112,7 @@ account_of(const RelFileLocator *table)
  * TopMemoryContext, if table has none.
  */
 void
-tp_account_add(const RelFileLocator *table, Cost saving, Cost price)
+tp_account_add(Oid table, Cost saving, Cost price)
 {
 	Account    *account;
 	bool		found;
@@ -104,7 +120,7 @@ tp_account_add(const RelFileLocator *table, Cost saving, Cost price)
 	if (accounts == NULL)
 	{
 		HASHCTL		ctl = {
-			.keysize = sizeof(RelFileLocator),
+			.keysize = sizeof(Oid),
 			.entrysize = sizeof(Account),
 			.hcxt = TopMemoryContext
 		};
@@ -112,20 +128,19 @@ tp_account_add(const RelFileLocator *table, Cost saving, Cost price)
 		accounts = hash_create("accounts of temporary tables", 64, &ctl,
 							   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	}
-	account = hash_search(accounts, table, HASH_ENTER, &found);
+	close_dropped();
+	account = hash_search(accounts, &table, HASH_ENTER, &found);
 	if (!found)
 		account->saved = 0;
 	account->saved = Max(account->saved, Min(account->saved + saving, price));
 }
 
-/*
- * Close the account of the table whose file locator is, if it has one.
- */
+/* Close table's account, if it has one. */
 void
-tp_account_close(const RelFileLocator *locator)
+tp_account_close(Oid table)
 {
 	if (accounts != NULL)
-		(void) hash_search(accounts, locator, HASH_REMOVE, NULL);
+		(void) hash_search(accounts, &table, HASH_REMOVE, NULL);
 }
 
 /*
@@ -137,47 +152,6 @@ tp_account_close_all(void)
 	if (accounts != NULL)
 		hash_destroy(accounts);
 	accounts = NULL;
-}
-
-/*
- * Note that files may have been removed or emptied.  Raises nothing, so that it
- * may be called when a transaction has been committed.
- */
-void
-tp_account_files_changed(void)
-{
-	files_changed = true;
-}
-
-/*
- * If files may have been removed or emptied, close the accounts of those that
- * were.  To be called at the beginning of each statement.  Raises out of memory,
- * and is then to be called again.
- */
-void
-tp_account_close_empty(void)
-{
-	HASH_SEQ_STATUS seq;
-	Account    *account;
-
-	if (!files_changed)
-		return;
-	if (accounts != NULL)
-	{
-		hash_seq_init(&seq, accounts);
-		while ((account = hash_seq_search(&seq)) != NULL)
-		{
-			char	   *path = temp_relation_path(account->locator,
-												  MAIN_FORKNUM);
-			struct stat file;
-
-			if (stat(path, &file) != 0 || file.st_size == 0)
-				(void) hash_search(accounts, &account->locator, HASH_REMOVE,
-								   NULL);
-			pfree(path);
-		}
-	}
-	files_changed = false;
 }
 
 /* ----------
@@ -247,7 +221,7 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 	foreach(lc, relids)
 	{
 		List	   *family = tp_family(lfirst_oid(lc), indexes);
-		Account    *account = account_of(&((TempRelation *) linitial(family))->locator);
+		Account    *account = account_of(lfirst_oid(lc));
 		Cost		before = result.cost;
 
 		add_writes(&result, stats, family);
@@ -304,15 +278,14 @@ tp_settle_accounts(List *relids, LocalBufStats *left)
 	{
 		List	   *family = tp_family(lfirst_oid(lc),
 									   tp_table_indexes(lfirst_oid(lc)));
-		TempRelation *table = linitial(family);
-		Account    *account = account_of(&table->locator);
+		Account    *account = account_of(lfirst_oid(lc));
 		FlushCost	flush = {0};
 
 		add_writes(&flush, left, family);
 		if (account != NULL)
 			account->saved = Min(account->saved, flush.cost);
 		if (flush.shareable > 0)
-			tp_account_add(&table->locator, SHARE_PAGE_COST * flush.shareable,
+			tp_account_add(lfirst_oid(lc), SHARE_PAGE_COST * flush.shareable,
 						   flush.cost);
 	}
 }

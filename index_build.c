@@ -82,10 +82,7 @@ is_index_worker(void)
 		strstr(function, "_parallel_build_main") != NULL;
 }
 
-/*
- * In a worker, while core restores its settings: open the pool.  Whether the session
- * may set temp_buffers does not matter, as nothing here would.
- */
+/* In a worker, while core restores its settings: open the pool. */
 static void
 assign_setting(const char *newval, void *extra)
 {
@@ -102,7 +99,7 @@ assign_setting(const char *newval, void *extra)
 			   &RelFileLocatorNumber(locator), &pool) != 3)
 		elog(ERROR, "invalid value of \"temp_parallel.index_build\"");
 	RelFileLocatorDb(locator) = MyDatabaseId;
-	tp_worker_open_pool(smgropen(locator, TempFilesOwner()), pool, false);
+	tp_worker_open_pool(smgropen(locator, TempFilesOwner()), pool);
 	has_pool = true;
 }
 
@@ -257,7 +254,6 @@ cost_of_row(Relation index, IndexInfo *info, double rows)
 static bool
 pays(Relation heap, Relation index, IndexInfo *info, double rows, double toast_pages)
 {
-	RelFileLocator locator = RelationFileLocator(heap);
 	FlushCost	flush = tp_flush_estimate(list_make1_oid(RelationGetRelid(heap)), NIL, false);
 	Cost		price = flush.cost - flush.search;
 	double		processes = Min(info->ii_ParallelWorkers + 1, tp_usable_processors());
@@ -273,7 +269,7 @@ pays(Relation heap, Relation index, IndexInfo *info, double rows, double toast_p
 	if (saving > price - flush.account)
 		return true;
 	if (saving > 0)
-		tp_account_add(&locator, saving, price);
+		tp_account_add(RelationGetRelid(heap), saving, price);
 	return false;
 }
 

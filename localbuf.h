@@ -97,14 +97,12 @@ typedef struct FlushShared		/* in dynamic shared memory; filled by the
 	int64		tuples_needed;	/* of the Gather, see ExecSetTupleBound() */
 	SharedMemory memory;		/* where the pages are; only if there are any */
 	bool		failed;			/* set by a worker that could not map it */
-	bool		pool_used;		/* may temp_buffers no longer be set? */
 	int			capacity;		/* of pages */
 	int			npages;
 	SharedPage	pages[FLEXIBLE_ARRAY_MEMBER];
 } FlushShared;
 
 extern void tp_share_before(Node *statement);
-extern bool tp_temp_buffers_may_be_set(void);
 extern void tp_stop_sharing(const char *reason);
 extern bool tp_sharing(void);
 extern const char *tp_sharing_failure(void);
@@ -123,12 +121,9 @@ extern bool tp_is_listed(int i);
 extern int	tp_listed_buffers(void);
 
 /* flush_cost.c: accounts */
-extern void tp_account_add(const RelFileLocator *table, Cost saving,
-						   Cost price);
-extern void tp_account_close(const RelFileLocator *locator);
+extern void tp_account_add(Oid table, Cost saving, Cost price);
+extern void tp_account_close(Oid table);
 extern void tp_account_close_all(void);
-extern void tp_account_files_changed(void);
-extern void tp_account_close_empty(void);
 
 /* flush_cost.c */
 typedef struct FlushCost

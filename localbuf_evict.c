@@ -118,7 +118,7 @@ evict_local_buffers(HTAB *relations)
 	drop_clean_pages(relations, &result);
 	hash_seq_init(&seq, relations);
 	while ((relation = hash_seq_search(&seq)) != NULL)
-		tp_account_close(&relation->locator);
+		tp_account_close(relation->relid);
 	return result;
 }
 

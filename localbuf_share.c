@@ -11,12 +11,9 @@
  * takes no memory before its buffer is used.
  *
  * This is done before the first statement that may fill a temporary table, for
- * which core has to allocate the descriptors.  It does so once, and then lets
- * nobody set temp_buffers.  But it is not known before which statement will
- * use a buffer, and as long as none has been used, the descriptors hold
- * nothing.  So until then the setting's hooks are ours, and change the number
- * of descriptors with it.  Buffers that are in use before the pool is shared
- * keep their private memory.
+ * which core has to allocate the descriptors.  From then on it lets nobody set
+ * temp_buffers, even if the statement has filled nothing.  Buffers that are in use
+ * before the pool is shared keep their private memory.
  *
  * Where it cannot be done, or has failed once, the pool stays private, and its
  * dirty pages are written for workers (localbuf_flush.c).
@@ -36,8 +33,7 @@
  * own.  They get the pages that are listed already, too, which must not be written.
  *
  * The invariants: the address of a buffer does not change once it has been
- * used, so whether a buffer is shared depends on its address alone; the number
- * of buffers does not change once one of them has been used; a page is listed
+ * used, so whether a buffer is shared depends on its address alone; a page is listed
  * for running workers only while it is pinned, and is not written then,
  * whoever flushes, as a worker may set hints in it between the computation of
  * its checksum and the write.
@@ -57,7 +53,6 @@
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "storage/fd.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/resowner.h"
@@ -96,10 +91,7 @@ static bool *is_listed = NULL;
 static int *listed = NULL;
 static int	nlisted = 0;
 
-/*
- * Returns the first number in a file of /proc, or -1.  This and all that calls it
- * until a pool is shared raises nothing, as a setting may change in an abort.
- */
+/* Returns the first number in a file of /proc, or -1. */
 static int64
 first_number(const char *path)
 {
@@ -131,17 +123,6 @@ address_space_is_limited(Size size)
 	present = first_number("/proc/self/statm") * sysconf(_SC_PAGESIZE);
 	return present < 0 || limit.rlim_cur < present ||
 		(limit.rlim_cur - present) / ADDRESS_SPACE_FACTOR < size;
-}
-
-/* Close the file, and unmap it if it is mapped. */
-static void
-unmap_memory(void)
-{
-	if (memory.address != NULL)
-		munmap(memory.address, memory.size);
-	memory.address = NULL;
-	close(memory.fd);
-	ReleaseExternalFD();
 }
 
 /*
@@ -176,7 +157,8 @@ map_memory(int npages)
 					   memory.fd, 0);
 	if (address == MAP_FAILED)
 	{
-		unmap_memory();
+		close(memory.fd);
+		ReleaseExternalFD();
 		return "ftruncate() or mmap() failed";
 	}
 	memory.inode = file.st_ino;
@@ -219,16 +201,13 @@ share_buffers(void)
 }
 
 /* ----------
- * Setting temp_buffers when the descriptors are allocated, but no buffer is used
+ * Sharing it
  * ----------
  */
 
-/* of temp_buffers */
-static GucIntCheckHook check_when_used;
-
 /*
- * Is there a buffer i that has been used?  Then its tag is not as calloc() has
- * left it.  Mostly, all before it have been used, too (see tp_used_buffers()).
+ * Has buffer i ever been used?  Then its tag is not as calloc() has left it.  Mostly, all
+ * before it have been used, too (see tp_used_buffers()).
  */
 bool
 tp_buffer_was_used(int i)
@@ -240,131 +219,30 @@ tp_buffer_was_used(int i)
 			   sizeof(BufferTag)) != 0;
 }
 
-/* Has no buffer ever been used? */
-static bool
-pool_is_unused(void)
-{
-	if (tp_used_buffers() > 0)
-		return false;
-	for (int i = 0; i < NLocBuffer; i++)
-	{
-		if (tp_buffer_was_used(i))
-			return false;
-	}
-	return true;
-}
-
-static bool
-enlarge(void **array, Size size)
-{
-	void	   *enlarged = realloc(*array, size);
-
-	if (enlarged != NULL)
-		*array = enlarged;
-	return enlarged != NULL;
-}
-
-/*
- * Give the pool, of which no buffer has ever been used, n buffers without memory; as
- * many as it has if there is no memory for that.  As InitLocalBuffers() of localbuf.c,
- * which core calls only once.
- *
- * The arrays never get smaller, and what is behind the last buffer looks
- * pinned: where core looks for a buffer next is not known if it has failed to
- * allocate memory for some.
- */
-static void
-resize_pool(int n)
-{
-	static int	room = 0;		/* of the arrays */
-	BufferDesc	unused = *GetLocalBufferDescriptor(0);
-
-	room = Max(room, NLocBuffer);
-	if (n > room)
-	{
-		if (enlarge((void **) &LocalBufferDescriptors, n * sizeof(BufferDesc)) &&
-			enlarge((void **) &LocalBufferBlockPointers, n * sizeof(Block)) &&
-			enlarge((void **) &LocalRefCount, n * sizeof(int32)))
-			room = n;
-		else
-			n = NLocBuffer;
-	}
-	for (int i = 0; i < room; i++)
-	{
-		BufferDesc *buf = GetLocalBufferDescriptor(i);
-
-		*buf = unused;
-		buf->buf_id = -i - 2;
-		LocalBufferBlockPointers[i] = NULL;
-		LocalRefCount[i] = i < n ? 0 : 1;
-	}
-	NLocBuffer = n;
-}
-
-static bool
-check_temp_buffers_setting(int *newval, void **extra, GucSource source)
-{
-	return pool_is_unused() || check_when_used(newval, extra, source);
-}
-
-/* Raises nothing.  After RESET or ROLLBACK, the new value has not been checked. */
-static void
-assign_temp_buffers(int newval, void *extra)
-{
-	if (newval == NLocBuffer || !pool_is_unused())
-		return;
-	if (memory.address != NULL)
-		unmap_memory();
-	failure = NULL;
-	resize_pool(newval);
-	if (is_to_be_shared())
-		share_buffers();
-}
-
-/* May temp_buffers be set, as no local buffer has been used? */
-bool
-tp_temp_buffers_may_be_set(void)
-{
-	return NLocBuffer == 0 || (check_when_used != NULL && pool_is_unused());
-}
-
 /*
  * Have core allocate the descriptors: PrefetchLocalBuffer() of localbuf.c looks for
- * the page in the pool, which may be of any relation.  Returns false if there is no
- * memory for them, for which core would end the session: InitLocalBuffers() of
- * localbuf.c allocates these arrays, and a hash table.
+ * the page in the pool, which may be of any relation.
  */
-static bool
+static void
 open_pool(void)
 {
-	struct config_int *setting = find_int_setting("temp_buffers");
-	Relation	rel;
-	Size		size = num_temp_buffers *
-		(sizeof(BufferDesc) + sizeof(Block) + sizeof(int32) + 2 * sizeof(void *));
-	void	   *descriptors = mmap(NULL, size, PROT_READ | PROT_WRITE,
-								   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	Relation	rel = table_open(RelationRelationId, AccessShareLock);
 
-	if (descriptors == MAP_FAILED)
-		return false;
-	munmap(descriptors, size);
-
-	rel = table_open(RelationRelationId, AccessShareLock);
 	(void) PrefetchLocalBuffer(RelationGetSmgr(rel), MAIN_FORKNUM, 0);
-	Assert(setting->assign_hook == NULL);
-	check_when_used = setting->check_hook;
-	setting->check_hook = check_temp_buffers_setting;
-	setting->assign_hook = assign_temp_buffers;
 	table_close(rel, AccessShareLock);
-	return true;
 }
 
-/* Does stmt, whose tables are locked, write a temporary table? */
+/*
+ * Does stmt, whose tables are locked, write a temporary table?  As long as no buffer has
+ * been used, there is nothing to update or delete.
+ */
 static bool
 writes_temp_table(PlannedStmt *stmt)
 {
 	ListCell   *lc;
 
-	if ((stmt->commandType == CMD_SELECT && !stmt->hasModifyingCTE) ||
+	if ((NLocBuffer == 0 && stmt->commandType != CMD_INSERT &&
+		 stmt->commandType != CMD_MERGE && !stmt->hasModifyingCTE) ||
 		!tp_session_has_temp_tables())
 		return false;
 	foreach(lc, stmt->rtable)
@@ -397,18 +275,23 @@ tp_share_before(Node *statement)
 		return;
 	if (IsA(statement, CreateTableAsStmt))
 	{
-		RangeVar   *table = ((CreateTableAsStmt *) statement)->into->rel;
+		IntoClause *into = ((CreateTableAsStmt *) statement)->into;
+		RangeVar   *table = into->rel;
 
 		/* pg_temp.t is marked as temporary only when it is created */
-		fills = table->relpersistence == RELPERSISTENCE_TEMP ||
-			(table->schemaname != NULL && strcmp(table->schemaname, "pg_temp") == 0);
+		fills = !into->skipData &&
+			(table->relpersistence == RELPERSISTENCE_TEMP ||
+			 (table->schemaname != NULL && strcmp(table->schemaname, "pg_temp") == 0));
 	}
 	else if (IsA(statement, PlannedStmt))
 		fills = writes_temp_table((PlannedStmt *) statement);
 	else if (tp_is_copy_of_temp_table(statement))
 		fills = ((CopyStmt *) statement)->is_from;
-	if (fills && (NLocBuffer > 0 || open_pool()))
-		share_buffers();
+	if (!fills)
+		return;
+	if (NLocBuffer == 0)
+		open_pool();
+	share_buffers();
 }
 
 /*

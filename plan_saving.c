@@ -345,15 +345,17 @@ flush_pays(const FlushSaving *saving)
 		(saving->charge >= saving->saving || charge <= saving->charge / 2);
 }
 
-/* The planner's estimate of the number of table's rows, at least 1. */
+/* The planner's estimate of the number of rows of table relid, at least 1. */
 static double
-estimated_rows(Relation table)
+estimated_rows(Oid relid)
 {
+	Relation	table = tp_relation_open(relid);
 	BlockNumber pages;
 	double		rows;
 	double		all_visible;
 
 	estimate_rel_size(table, NULL, &pages, &rows, &all_visible);
+	RelationClose(table);
 	return Max(rows, 1);
 }
 
@@ -376,25 +378,20 @@ credit_saving(const FlushSaving *saving)
 	foreach(lc, relids)
 	{
 		int			i = foreach_current_index(lc);
-		Relation	table = tp_relation_open(lfirst_oid(lc));
 		FlushCost	flush = tp_flush_estimate(list_make1_oid(lfirst_oid(lc)),
 											  saving->indexes, false);
 
 		price[i] = flush.cost - flush.search;
 		if (flush.charge > flush.search && !isinf(price[i]))
-			rows[i] = estimated_rows(table);
+			rows[i] = estimated_rows(lfirst_oid(lc));
 		all_rows += rows[i];
-		RelationClose(table);
 	}
 	foreach(lc, relids)
 	{
 		int			i = foreach_current_index(lc);
-		Relation	table = tp_relation_open(lfirst_oid(lc));
 
 		if (rows[i] > 0)
-			tp_account_add(&RelationFileLocator(table),
-						   saving->saving * rows[i] / all_rows, price[i]);
-		RelationClose(table);
+			tp_account_add(lfirst_oid(lc), saving->saving * rows[i] / all_rows, price[i]);
 	}
 }
 

@@ -55,7 +55,6 @@ temp_parallel_planner(PLANNER_HOOK_ARGS)
 {
 	PlannerCall call = {prev_planner, {PLANNER_HOOK_PASS}};
 
-	tp_account_close_empty();
 	if (IsParallelWorker())
 		tp_worker_refuse_query(parse);
 	return tp_plan_statement(&call);
@@ -140,7 +139,6 @@ temp_parallel_ExecutorStart(QueryDesc *queryDesc, int eflags)
 		return;
 	}
 
-	tp_account_close_empty();
 	if (tp_enabled && (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
 		tp_share_before((Node *) queryDesc->plannedstmt);
 	prev_ExecutorStart(queryDesc, eflags);
@@ -181,20 +179,12 @@ temp_parallel_ProcessUtility(PlannedStmt *pstmt, const char *queryString,
 							 ParamListInfo params, QueryEnvironment *queryEnv,
 							 DestReceiver *dest, QueryCompletion *qc)
 {
-	bool		truncates = IsA(pstmt->utilityStmt, TruncateStmt);
-
-	tp_account_close_empty();
 	if (IsParallelWorker())
 		tp_worker_refuse_utility(pstmt->utilityStmt);
 	else if (tp_enabled)
 		tp_share_before(pstmt->utilityStmt);
-
 	prev_ProcessUtility(pstmt, queryString, readOnlyTree, context, params, queryEnv,
 						dest, qc);
-
-	/* may have truncated a new table's file in place; pstmt may be freed */
-	if (truncates)
-		tp_account_files_changed();
 }
 
 /* ----------
@@ -249,20 +239,12 @@ temp_parallel_relcache_callback(Datum arg, Oid relid)
 	tp_refuse_again(relid);
 }
 
-/*
- * A worker ends its transaction when it has built its part of an index.
- *
- * A transaction with an ID may have removed or emptied files, or will when this
- * callback returns.  An error here would be a PANIC, so nothing that can fail is
- * done before the next statement.
- */
+/* A worker ends its transaction when it has built its part of an index. */
 static void
 temp_parallel_xact_callback(XactEvent event, void *arg)
 {
 	if (event == XACT_EVENT_PARALLEL_PRE_COMMIT)
 		tp_check_index_worker();
-	else if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
-		tp_account_files_changed();
 }
 
 /* ----------

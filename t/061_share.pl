@@ -80,16 +80,6 @@ is($node->safe_psql('postgres', "SET temp_buffers = '400MB'; " . limited(600) . 
 	"200000000\n$answer\nf|t|the process's address space is limited", 'a large pool leaves address space to queries');
 is($node->safe_psql('postgres', limited(600) . " $fill $large $query $stats"),
 	"200000000\n$answer\nt|f|", 'a pool that is small against the limit is shared');
-is($node->safe_psql('postgres', limited(600) . " CREATE TEMP TABLE e (id int); DELETE FROM e; SET temp_buffers = '400MB'; DELETE FROM e; $large SET temp_buffers = '30MB'; $fill $query $stats"),
-	"200000000\n$answer\nt|f|", 'SET temp_buffers beyond the limit and back');
-
-# There is no memory for the descriptors of a larger pool: it keeps its size, and is used.
-is($node->safe_psql('postgres', "CREATE TEMP TABLE e (id int); DELETE FROM e; " . limited(20) . " SET temp_buffers = '16GB'; SELECT FROM limit_memory(-1); $fill $query SELECT count(*) FROM pg_local_buffers;"),
-	"$answer\n4096", 'no memory for a larger pool');
-
-# There is none for those of a pool that is not needed: core would end the session.
-is($node->safe_psql('postgres', "CREATE TEMP TABLE e (id int); SET temp_buffers = '16GB'; " . limited(20) . " DELETE FROM e; SELECT FROM limit_memory(-1); SET temp_buffers = '32MB'; $fill $query SELECT count(*) FROM pg_local_buffers;"),
-	"$answer\n4096", 'no memory for a pool that is not used');
 
 # Workers cannot open the memory although another process could before.
 my ($out, $err);
@@ -140,38 +130,6 @@ SELECT workers_launched FROM temp_parallel_stats();
 	like($err, qr/ERROR:  out of memory/, "share_local_buffers = $share: no memory for a buffer");
 	is($out, "3000|4501500\n2", "share_local_buffers = $share: workers see the pages behind it");
 }
-
-# The same in a pool that is resized before any buffer has got memory: the server goes on with
-# a buffer that the smaller pool has no more. If it used that one, workers would not see its rows.
-$node->psql('postgres', q{
-CREATE TEMP TABLE t (id int, pad text);
-CREATE TABLE p (id int, pad text);
-CREATE PROCEDURE pg_temp.fail(t regclass, id text) LANGUAGE plpgsql AS $$
-DECLARE failed int := 0;
-BEGIN
-	FOR i IN 1 .. 150 LOOP
-		BEGIN
-			EXECUTE format('INSERT INTO %s VALUES (%s)', t, id);
-		EXCEPTION WHEN out_of_memory OR division_by_zero THEN
-			failed := failed + 1;
-		END;
-	END LOOP;
-	PERFORM limit_memory(-1);
-	RAISE NOTICE 'failed: %', failed;
-END $$;
-CALL pg_temp.fail('p', '1 / 0');
-SET temp_parallel.run_ahead = off;
-DELETE FROM t;
-} . limited(20) . "SET temp_buffers = '400MB';" . limited(0) . q{
-CALL pg_temp.fail('t', '1');
-SET temp_buffers = 100;
-INSERT INTO t SELECT g, repeat('y', 1000) FROM generate_series(1, 300) g;
-SET parallel_leader_participation = off;
-SELECT count(*), sum(id) FROM t;
-SELECT workers_launched FROM temp_parallel_stats();
-}, stdout => \$out, stderr => \$err, on_error_stop => 0);
-like($err, qr/NOTICE:  failed: 150\n.*NOTICE:  failed: 150\s*$/s, 'no memory for 150 buffers');
-is($out, "300|45150\n2", 'workers see all pages of a smaller pool');
 
 # From 18 on, what a process may read ahead is a part of temp_buffers less what it has
 # pinned. In a worker, the shared pages are pinned, but do not count; otherwise it would read

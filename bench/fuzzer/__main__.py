@@ -107,7 +107,6 @@ def report(counts, started):
           f" {counts.workers} workers,"
           f" {counts.hints} hints dropped; {counts.checks} tables compared with their copy,"
           f" {counts.cancels} cancelled, {counts.dropped} tables dropped by others,"
-          f" {counts.pools} sequences with SET temp_buffers,"
           f" {counts.episodes} episodes, {counts.neighbours} with a neighbour"
           + (f"; tolerated {counts.tolerated}" if counts.tolerated else ""), flush=True)
     return share

@@ -7,7 +7,7 @@ statements that led to it.
 import random
 import re
 
-from . import calls, forms, history, modify, pool, portions, schema, settings, values
+from . import calls, forms, history, modify, portions, schema, settings, values
 from .comparison import Comparer
 from .queries import Generator
 from .report import Failure
@@ -68,21 +68,6 @@ class Episode(Comparer):
             self.neighbour = Session(self.options, 10 ** 9)
             self.neighbour.put(NEIGHBOUR.format(pid=self.session.pid, control=self.tables[0].control))
             self.neighbour.send()
-
-    def compare_pools(self):
-        """SET temp_buffers in sessions of its own."""
-        rng = random.Random(f"{self.options.seed}/{self.number}/pool")
-        statements = pool.statements(rng)
-        results = {}
-        for enabled in ("off", "on"):
-            session = Session(self.options)
-            results[enabled] = pool.outcomes(session, enabled, statements)
-            script = session.script
-            session.close()
-        for off, on in zip(results["off"], results["on"]):
-            if off != on:
-                raise Failure(f"off {off}, on {on}", script)
-        self.counts.pools += 1
 
     # ---------- history ----------
 
@@ -295,7 +280,6 @@ class Episode(Comparer):
     def run(self):
         rng = self.rng
         try:
-            self.compare_pools()
             self.start()
             # Queries over hundreds of partitions take long.
             for _ in range(rng.randint(5, 10) if not self.many else rng.randint(2, 3)):

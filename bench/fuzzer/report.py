@@ -30,7 +30,6 @@ class Counts:
         self.shared_pages = 0       # ... and how many
         self.hints = 0              # dropped by the leader
         self.cancels = 0            # statements canceled on purpose
-        self.pools = 0              # sequences with SET temp_buffers
         self.neighbours = 0         # episodes with another session's DDL
         self.reader = 0             # queries under row-level security
         self.dropped = 0            # tables dropped by another session
