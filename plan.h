@@ -233,6 +233,7 @@ extern void tp_place_run_ahead_node(PlannedStmt *stmt, List *defaults);
 extern bool tp_gains_enough(PlannedStmt *stmt, const Plan *ours, const Plan *serial);
 
 /* plan_portions.c */
+extern bool tp_reads_all_first(PlannedStmt *stmt);
 extern bool tp_may_run_portions_ahead(Query *query);
 extern bool tp_finds_first_row_late(PlannedStmt *serial);
 extern RunAheadRefusal tp_portions_refusal(Query *query, PlannedStmt *serial);

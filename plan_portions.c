@@ -239,6 +239,13 @@ find_portions(PlannedStmt *stmt)
 	return result;
 }
 
+/* Has stmt read all its input when it returns its first row? */
+bool
+tp_reads_all_first(PlannedStmt *stmt)
+{
+	return find_portions(stmt).place != NULL;
+}
+
 /* ----------
  * Queries of which the planner knows that they are fetched in portions
  * ----------

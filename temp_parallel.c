@@ -164,12 +164,15 @@ run_executor(EXECUTOR_RUN_ARGS)
 static void
 temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 {
-	bool		complete = count == 0 && !queryDesc->already_executed &&
+	PlannedStmt *stmt = queryDesc->plannedstmt;
+	bool		first = !queryDesc->already_executed &&
 		!ScanDirectionIsNoMovement(direction);
 
 	run_executor(EXECUTOR_RUN_PASS);
-	if (complete && tp_enabled && tp_has_savings(queryDesc->plannedstmt) &&
-		tp_credit_savings(NIL, queryDesc->plannedstmt, queryDesc->planstate))
+	/* not if it was left before it has read all that it would have with workers */
+	if (first && tp_enabled && tp_has_savings(stmt) &&
+		(count == 0 || tp_reads_all_first(stmt)) &&
+		tp_credit_savings(NIL, stmt, queryDesc->planstate))
 		tp_session_stats.serial_by_flush++;
 }
 

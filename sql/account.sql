@@ -143,7 +143,50 @@ END $$;
 SELECT make_dirty();
 SELECT * FROM loop(5);
 
--- So does a cached plan that the second look leaves to the leader. Otherwise, a plan
+-- The same where rows are fetched in portions, if all is read before the first row. Another
+-- such query would have no workers whatever is flushed, and adds nothing.
+CREATE FUNCTION portions(sort text, n int) RETURNS TABLE (workers bool, empty bool) LANGUAGE plpgsql AS $$
+DECLARE
+	launched bigint := (SELECT workers_launched FROM temp_parallel_stats());
+	r record;
+	aggregated CURSOR FOR SELECT k, count(*), sum(id) FROM t GROUP BY k ORDER BY k;
+	plain CURSOR FOR SELECT id FROM t WHERE k < 5;
+BEGIN
+	FOR i IN 1 .. n LOOP
+		CASE sort
+			WHEN 'row' THEN SELECT count(*), sum(id) INTO r FROM t WHERE k < 5;
+			WHEN 'loop' THEN
+				FOR r IN SELECT k, count(*), sum(id) FROM t GROUP BY k ORDER BY k LOOP
+				END LOOP;
+			WHEN 'first row' THEN
+				OPEN aggregated;
+				FETCH aggregated INTO r;
+				CLOSE aggregated;
+			WHEN 'plain' THEN
+				OPEN plain;
+				FETCH plain INTO r;
+				MOVE FORWARD ALL FROM plain;
+				CLOSE plain;
+			WHEN 'into' THEN
+				SELECT id INTO r FROM t WHERE k < 5;
+		END CASE;
+		workers := (SELECT workers_launched FROM temp_parallel_stats()) > launched;
+		empty := account('t') = 0;
+		RETURN NEXT;
+	END LOOP;
+END $$;
+SELECT make_dirty();
+SELECT * FROM portions('row', 4);
+SELECT make_dirty();
+SELECT * FROM portions('loop', 4);
+SELECT make_dirty();
+SELECT * FROM portions('first row', 4);
+SELECT make_dirty();
+SELECT * FROM portions('plain', 2);
+SELECT * FROM portions('into', 2);
+DROP FUNCTION portions;
+
+-- A cached plan that the second look leaves to the leader adds to it, too. Otherwise, a plan
 -- that was made while the table was clean would never have workers again.
 SELECT make_dirty();
 SELECT plans_left_to_leader AS left, serial_by_flush AS serial FROM temp_parallel_stats() \gset before_
