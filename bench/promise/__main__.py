@@ -91,6 +91,19 @@ def reloaded_when_flushed(runner):
             pass
 
 
+def emptied_before_it_pays(runner):
+    """A table is emptied just before its account pays for the flush, filled again, and
+    emptied as soon as it is flushed: what was lost with the former rows has paid for that."""
+    runner.begin(Settings(page_cost=8 * 12.3))
+    table = Table(0, 64)
+    runner.change(table.create(200))
+    for n in (10, 100, 10, 100, 10, 100):
+        for _ in range(n):
+            if runner.query(queries([0])[1]):
+                break
+        runner.change(table.truncate(200))
+
+
 def queried_often(runner):
     """A table is filled once, and queried often."""
     runner.begin(Settings(page_cost=8 * 3))
@@ -240,9 +253,9 @@ def main():
         violations += ratio > BOUND
         return ratio
 
-    for sequence in (reloaded_when_flushed, queried_often, one_clean_one_dirty, unlike_tables,
-                     unlike_tables_joined, many_cached_plans,
-                     cached_plan_and_flush, several_gathers, paid_in_part,
+    for sequence in (reloaded_when_flushed, emptied_before_it_pays, queried_often,
+                     one_clean_one_dirty, unlike_tables, unlike_tables_joined,
+                     many_cached_plans, cached_plan_and_flush, several_gathers, paid_in_part,
                      computed_columns, computed_columns_grouped, computed_columns_of_window,
                      half_is_read, little_is_read):
         name = sequence.__name__.replace("_", " ")
