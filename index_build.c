@@ -16,8 +16,9 @@
  * the pages first, as far as a reader would, and writes them.  A build reads with
  * SnapshotAny, and does not prune; what it changes are hints, by
  * HeapTupleSatisfiesVacuum().  The leader calls that for each row, row locks and
- * aborted rows included.  Only its own transactions are in a temporary table, and
- * each has the same state for the workers.  Reads of a TOAST table set no hints, but
+ * aborted rows included; a page in its buffers may have them already, but not in
+ * the file.  Only its own transactions are in a temporary table, and each has the same
+ * state for the workers.  Reads of a TOAST table set no hints, but
  * may prune pages that say that it is worth a try.  So these no longer say so.
  *
  * A worker has to have local buffers before core's entry point reads the first page,
@@ -351,6 +352,8 @@ change_pages_as_readers(Relation rel)
 			ItemPointerSet(&tuple.t_self, block, off);
 			(void) HeapTupleSatisfiesVacuumHorizon(&tuple, buffer, &dead_after);
 		}
+		if (LocalBufferStateRead(GetLocalBufferDescriptor(-buffer - 1)) & HINTS_DROPPED)
+			MarkBufferDirty(buffer);
 		ReleaseBuffer(buffer);
 	}
 }

@@ -215,7 +215,7 @@ write_batch(const int *buffers, int nbuffers, bool set_hints, KnownXids *known)
 		BufferDesc *buf = GetLocalBufferDescriptor(buffers[i]);
 		BufferState state = LocalBufferStateRead(buf);
 
-		state &= ~DIRTY_FLAGS;
+		state &= ~(DIRTY_FLAGS | HINTS_DROPPED);
 		LocalBufferStateWrite(buf, state);
 	}
 }

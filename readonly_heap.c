@@ -97,7 +97,7 @@ drop_hints(Buffer buffer, const PageBefore *before)
 	desc = GetLocalBufferDescriptor(-buffer - 1);
 	state = LocalBufferStateRead(desc);
 	state &= ~DIRTY_FLAGS;
-	LocalBufferStateWrite(desc, state);
+	LocalBufferStateWrite(desc, state | HINTS_DROPPED);
 
 	/* MarkLocalBufferDirty() of localbuf.c counted it for EXPLAIN (BUFFERS) */
 	pgBufferUsage.local_blks_dirtied--;

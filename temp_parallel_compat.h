@@ -140,6 +140,12 @@ typedef uint32 BufferState;
 #define LocalBufferStateWrite(buf, s)	pg_atomic_unlocked_write_u32(&(buf)->state, (s))
 #endif
 
+/*
+ * In the state of a local buffer, where core does not use it: the page has hints that are
+ * not in the file.  It may remain when they have been written.
+ */
+#define HINTS_DROPPED	((BufferState) BM_CHECKPOINT_NEEDED)
+
 /* From 18 on, how an operator orders values is of a type of its own. */
 #if PG_VERSION_NUM < 180000
 typedef int16 CompareType;

@@ -235,6 +235,26 @@ UPDATE toasted SET a = a || 7 WHERE id % 2 = 0;
 SELECT reset_report();
 CREATE INDEX toasted_gin ON toasted USING gin (a);
 SELECT report = :'gin_has_workers'::bool::int || ' of 1, right' AS gin FROM report('toasted', 1);
+-- Pages in the leader's buffers have hints that are not in the file, set and dropped by a
+-- query while workers could have read them. If they were taken for hinted, a worker would
+-- set the hints in its own buffers, and fail.
+BEGIN;
+CREATE TEMP TABLE queried (id int, v text) WITH (parallel_workers = 2);
+INSERT INTO queried SELECT g, md5(g::text) FROM generate_series(1, 3000) g;
+SELECT pg_flush_local_buffers('queried') > 0 AS written;
+COMMIT;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET temp_parallel.write_temp_page_cost = 0;
+SET max_parallel_workers = 0;
+SELECT hints_dropped AS before FROM temp_parallel_stats() \gset
+SELECT count(*) FROM queried;
+SELECT hints_dropped > :before AS dropped FROM temp_parallel_stats();
+RESET max_parallel_workers;
+SELECT reset_report();
+CREATE INDEX queried_v ON queried (v, length(repeat(v, 3000)));
+SELECT * FROM report('queried');
 -- Emptied at the end of each transaction, which builds its index.
 CREATE TEMP TABLE emptied (id int) ON COMMIT DELETE ROWS;
 ALTER TABLE emptied SET (parallel_workers = 2);
