@@ -34,6 +34,7 @@
 #include "postgres.h"
 
 #include "access/parallel.h"
+#include "access/xact.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "portability/instr_time.h"
@@ -444,6 +445,21 @@ leader_alone_is_cheaper(List *flush_nodes, List **savings)
 }
 
 /*
+ * To be called before parallel mode is entered.  A statement that changes a table, or the
+ * receiver of CREATE TABLE AS, has marked its command ID as used, also one that calls a
+ * function which runs this one.  Then the counter cannot be incremented in parallel mode,
+ * as by the end of an exception block in the leader.  So it is incremented before.  That
+ * changes nothing else: rows are changed with the ID that the executor has noted, and the
+ * next command, of a trigger for example, would increment the counter.
+ */
+void
+tp_release_command_id(void)
+{
+	if (!IsInParallelMode())
+		CommandCounterIncrement();
+}
+
+/*
  * Call run in a read-only phase for the tables of flush_nodes.  The phase's lists
  * are allocated in context.
  */
@@ -455,6 +471,7 @@ run_in_phase(MemoryContext context, List *flush_nodes, ParallelRun run,
 	int			listed = tp_listed_buffers();
 	volatile bool done = false;
 
+	tp_release_command_id();
 	tp_readonly_begin(&phase);
 	PG_TRY();
 	{

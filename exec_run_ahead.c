@@ -82,14 +82,6 @@ store_rows(RunAheadState *state)
 /*
  * The same in parallel mode, if parallel, as ExecutePlan() of execMain.c.
  * Subplans outside the child that it has executed must end their workers, too.
- *
- * The start of a statement that changes a table, or the receiver of CREATE TABLE AS,
- * has marked its command ID as used, and in parallel mode the command counter cannot be
- * incremented in that state.  Functions that are called in the leader may increment it,
- * if only by the end of an exception block.  So it is incremented before.  That changes
- * nothing else: rows are changed with the ID that the executor has noted, and the next
- * command, of a trigger for example, would increment the counter.  Another query has
- * marked nothing.
  */
 static void
 run_child(bool parallel, void *arg)
@@ -103,8 +95,7 @@ run_child(bool parallel, void *arg)
 		store_rows(state);
 		return;
 	}
-	if (changes_table(state))
-		CommandCounterIncrement();
+	tp_release_command_id();
 	estate->es_use_parallel_mode = true;
 	EnterParallelMode();
 	store_rows(state);
@@ -463,20 +454,6 @@ run_statement(bool parallel, void *arg)
 }
 
 /*
- * If queryDesc's statement reads temporary tables in workers, and the receiver of its
- * rows inserts them into a table: the plan of one of its flush nodes, which has what is
- * said of the statement.  Otherwise NULL.
- */
-static const FlushPlan *
-flush_plan_of_insertion(QueryDesc *queryDesc)
-{
-	List	   *flush_nodes = queryDesc->dest->mydest != DestIntoRel ? NIL :
-		tp_find_flush_nodes(queryDesc->planstate);
-
-	return flush_nodes == NIL ? NULL : tp_flush_node_plan(linitial(flush_nodes));
-}
-
-/*
  * Run the executor on a plan that needs parallel mode, by next, an ExecutorRun hook or
  * standard_ExecutorRun().  Raises what that raises.
  *
@@ -492,8 +469,9 @@ void
 tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 {
 	ExecutorCall call = {next, EXECUTOR_RUN_PACK};
-	const FlushPlan *plan;
+	const FlushPlan *plan = NULL;
 	const char *refusal = NULL;
+	List	   *flush_nodes;
 
 	Assert(queryDesc->plannedstmt->parallelModeNeeded);
 
@@ -503,7 +481,11 @@ tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 		next(EXECUTOR_RUN_PASS);
 		return;
 	}
-	plan = flush_plan_of_insertion(queryDesc);
+	flush_nodes = queryDesc->dest->mydest != DestIntoRel ? NIL :
+		tp_find_flush_nodes(queryDesc->planstate);
+	/* each has what is said of the statement */
+	if (flush_nodes != NIL)
+		plan = tp_flush_node_plan(linitial(flush_nodes));
 	if (plan != NULL && plan->any_volatile)
 		refusal = "query calls a volatile function";
 	else if (plan != NULL && plan->any_user_code && PARALLEL_MODE_ALLOWS_SUBTRANSACTIONS)

@@ -123,20 +123,6 @@ tp_worker_open_pool(SMgrRelation file, int size)
 		elog(ERROR, "could not initialize local buffers in a parallel worker");
 }
 
-/*
- * The same for the plan.  The worker gets as many as the plan needs (see
- * pool_of_worker() of plan_flush_node.c), or LEAST_WORKER_POOL if that is more, but
- * at most the session's temp_buffers, with which the leader runs the same plan; and
- * as many as it is to adopt besides.
- */
-static void
-open_local_buffers(Relation rel)
-{
-	tp_worker_open_pool(RelationGetSmgr(rel),
-						Min(Max(flushed.pool, LEAST_WORKER_POOL),
-							num_temp_buffers) + shared->npages);
-}
-
 /* ----------
  * Pages in the leader's memory
  * ----------
@@ -366,7 +352,15 @@ tp_worker_begin(QueryDesc *queryDesc)
 	tp_readonly_attach_tables(&phase, flushed.relids);
 	/* the plan is not initialized, so the executor has not passed it on yet */
 	shared = shm_toc_lookup(tp_worker_toc(), FLUSH_SHARED_KEY, false);
-	open_local_buffers(linitial(phase.relations));
+
+	/*
+	 * As many local buffers as the plan needs (see pool_of_worker() of plan_flush_node.c),
+	 * but at most the session's temp_buffers, with which the leader runs the same plan;
+	 * and as many as are to be adopted besides.
+	 */
+	tp_worker_open_pool(RelationGetSmgr((Relation) linitial(phase.relations)),
+						Min(Max(flushed.pool, LEAST_WORKER_POOL),
+							num_temp_buffers) + shared->npages);
 	adopt_pages();
 	if (flushed.user_code)
 		tp_refuse_other_relations(flushed.relids, flushed.indexes);

@@ -9,7 +9,7 @@
  * operating system for nearly every row.  The leader, in whose pool the table
  * may be, would not, nor would a backend that has it in shared buffers.  So a
  * worker with such a plan gets a pool for the pages that are looked up, see
- * open_local_buffers() of exec_worker.c.
+ * tp_worker_begin() of exec_worker.c.
  *
  * It gets no more than the session's temp_buffers.  If these are too few, the
  * lookups cost what the planner does not know: it assumes that a page that has

@@ -264,6 +264,29 @@ PREPARE total (int) AS SELECT sum(v) FROM t WHERE k < $1;
 	FOR r IN SELECT k, sum(v) FROM t WHERE k < i GROUP BY k ORDER BY k LOOP RETURN NEXT r::text; INSERT INTO t VALUES (0, 0, 1); EXIT WHEN i = 2; END LOOP;
 	SELECT sum(v) INTO n FROM t WHERE k < i; RETURN NEXT n; n := (SELECT count(*) FROM t WHERE k < i); RETURN NEXT n; END LOOP; END');
 RESET plan_cache_mode;
+-- in a STABLE function, which does not increment the command counter, called by statements
+-- that have used it: the leader could not end an exception block, which catches that, too
+-- (before 17, no process can in parallel mode), or run a command
+DO $do$ BEGIN EXECUTE 'CREATE FUNCTION pg_temp.cast_safely(text) RETURNS int LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$ BEGIN BEGIN RETURN $1::int; '
+	|| CASE WHEN current_setting('server_version_num')::int >= 170000 THEN 'EXCEPTION WHEN OTHERS THEN RETURN 0; ' ELSE '' END || 'END; END $$'; END $do$;
+CREATE FUNCTION pg_temp.command(int) RETURNS int LANGUAGE plpgsql VOLATILE PARALLEL SAFE AS $$ BEGIN PERFORM FROM pg_class WHERE oid = 1259; RETURN $1; END $$;
+CREATE FUNCTION pg_temp.total(kind text) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+DECLARE n bigint;
+BEGIN
+	CASE kind
+		WHEN 'into' THEN SELECT sum(pg_temp.cast_safely(v::text)) INTO n FROM t;
+		WHEN 'value' THEN n := (SELECT sum(pg_temp.cast_safely(v::text)) FROM t);
+		WHEN 'execute' THEN EXECUTE 'SELECT sum(pg_temp.cast_safely(v::text)) FROM t' INTO n;
+		WHEN 'command' THEN EXECUTE 'SELECT sum(pg_temp.command(v)) FROM t' INTO n;
+	END CASE;
+	RETURN n;
+END $$;
+SELECT * FROM pg_temp.plan('SELECT sum(pg_temp.cast_safely(v::text)) FROM t');
+CREATE TEMP TABLE totals AS SELECT kind, pg_temp.total(kind) AS by_query, 0 AS by_insert, 0 AS by_update FROM unnest('{into,value,execute,command}'::text[]) kind;
+INSERT INTO totals SELECT kind, by_query, pg_temp.total(kind), 0 FROM totals;
+UPDATE totals SET by_update = pg_temp.total(kind);
+SELECT * FROM totals ORDER BY kind, by_insert;
+DROP TABLE totals;
 -- without workers, after planning
 :run ('DECLARE n bigint; r record; BEGIN FOR i IN 1..2 LOOP FOR r IN SELECT k, sum(v) FROM t GROUP BY k ORDER BY k LOOP RETURN NEXT r::text; END LOOP;
 	SELECT sum(v) INTO n FROM t; RETURN NEXT n; SET LOCAL max_parallel_workers = 0; END LOOP; END');
