@@ -445,21 +445,6 @@ leader_alone_is_cheaper(List *flush_nodes, List **savings)
 }
 
 /*
- * To be called before parallel mode is entered.  A statement that changes a table, or the
- * receiver of CREATE TABLE AS, has marked its command ID as used, also one that calls a
- * function which runs this one.  Then the counter cannot be incremented in parallel mode,
- * as by the end of an exception block in the leader.  So it is incremented before.  That
- * changes nothing else: rows are changed with the ID that the executor has noted, and the
- * next command, of a trigger for example, would increment the counter.
- */
-void
-tp_release_command_id(void)
-{
-	if (!IsInParallelMode())
-		CommandCounterIncrement();
-}
-
-/*
  * Call run in a read-only phase for the tables of flush_nodes.  The phase's lists
  * are allocated in context.
  */
@@ -471,7 +456,6 @@ run_in_phase(MemoryContext context, List *flush_nodes, ParallelRun run,
 	int			listed = tp_listed_buffers();
 	volatile bool done = false;
 
-	tp_release_command_id();
 	tp_readonly_begin(&phase);
 	PG_TRY();
 	{
@@ -531,10 +515,24 @@ tp_run_parallel(PlanState *root, const char *refusal, ParallelRun run,
 		if (alone && tp_enabled)
 			(void) tp_credit_savings(savings, NULL, root);
 	}
-	else if (flush_nodes != NIL)
-		run_in_phase(context, flush_nodes, run, arg);
 	else
-		run(true, arg);
+	{
+		/*
+		 * A statement that changes a table, or the receiver of CREATE TABLE AS, has
+		 * marked its command ID as used, also one that calls a function which runs
+		 * this one.  Then the counter cannot be incremented in parallel mode, as by
+		 * the end of an exception block in the leader.  So it is incremented before.
+		 * That changes nothing else: rows are changed with the ID that the executor
+		 * has noted, and the next command, of a trigger for example, would increment
+		 * the counter.
+		 */
+		if (!IsInParallelMode())
+			CommandCounterIncrement();
+		if (flush_nodes != NIL)
+			run_in_phase(context, flush_nodes, run, arg);
+		else
+			run(true, arg);
+	}
 	MemoryContextDelete(context);
 }
 

@@ -95,7 +95,6 @@ run_child(bool parallel, void *arg)
 		store_rows(state);
 		return;
 	}
-	tp_release_command_id();
 	estate->es_use_parallel_mode = true;
 	EnterParallelMode();
 	store_rows(state);

@@ -143,6 +143,11 @@ INSERTS = {
         ("SET fz.target = {out}",
          "DO $$ BEGIN INSERT INTO {out} SELECT (('(' || length(q::text) || ')')::fz.holder).few FROM ({sql}) q;"
          " EXCEPTION WHEN check_violation THEN END $$",)),
+    # The queries are run by functions that the statements call.
+    "insert of totals": inserting(
+        "(h bigint, n bigint)",
+        ("INSERT INTO {out} VALUES (fz.total({quoted}, 'cast_safely(q::text)'), fz.total({quoted}, 'command(1)'))",
+         "UPDATE {out} SET h = h + fz.total({quoted}, 'cast_safely(q::text)')")),
     "insert prepared": inserting(
         "(h int, v text)",
         (f"PREPARE {{out}}_p AS INSERT INTO {{out}} {ROWS}", "EXECUTE {out}_p", "EXECUTE {out}_p",

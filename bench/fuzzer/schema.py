@@ -90,6 +90,7 @@ class Table:
     next_id: int = 1
     serial: int = 0             # for names
     fraction: int = 100         # fillfactor
+    builders: str = ""          # a storage parameter with which workers build its indexes
     on_commit: str = ""         # of a plain table: "", "DROP" or "DELETE ROWS"
     sparse: bool = False        # a page or more for two rows
     views: list = field(default_factory=list)       # on the first three columns
@@ -148,12 +149,14 @@ def create_table(rng, name, on_commit=""):
     table.fraction = rng.choice([100, 70, 30, 10, 10, 10])
     if sparse:
         table.fraction = 10
+    if rng.random() < 0.3:
+        table.builders = f", parallel_workers = {rng.choice([1, 2, 2, 3])}"
 
     statements = [f"CREATE UNLOGGED TABLE {table.control} {definition(columns)}"]
     if kind == "plain":
         ends = f" ON COMMIT {on_commit}" if on_commit else ""
         statements.append(f"CREATE TEMP TABLE {name} {definition(columns)}"
-                          f" WITH (fillfactor = {table.fraction}){ends}{space}")
+                          f" WITH (fillfactor = {table.fraction}{table.builders}){ends}{space}")
         table.members = [name]
     elif kind in ("inherit", "permanent"):
         statements += inheritance(rng, table, space)
@@ -177,7 +180,7 @@ def partitions(rng, table, space):
         table.serial += 1
         table.members.append(child)
         statements.append(f"CREATE TEMP TABLE {child} PARTITION OF {parent} {bounds}"
-                          f" WITH (fillfactor = {table.fraction}){space}")
+                          f" WITH (fillfactor = {table.fraction}{table.builders}){space}")
 
     if table.kind == "hash":
         count = rng.randint(2, 4)
@@ -208,7 +211,7 @@ def inheritance(rng, table, space):
         child = f"{name}_{n}"
         parent = rng.choice(table.targets if table.kind == "inherit" else [name])
         statements.append(f"CREATE TEMP TABLE {child} () INHERITS ({parent})"
-                          f" WITH (fillfactor = {table.fraction}){space}")
+                          f" WITH (fillfactor = {table.fraction}{table.builders}){space}")
         table.members.append(child)
         table.targets.append(child)
     table.serial = 9

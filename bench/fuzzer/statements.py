@@ -29,6 +29,16 @@ FUNCTIONS = [
     "CREATE FUNCTION fz.caught(q text) RETURNS text LANGUAGE plpgsql AS $$ DECLARE s text; BEGIN"
     " BEGIN EXECUTE q INTO s; EXCEPTION WHEN division_by_zero THEN s := 'caught'; END; EXECUTE q"
     " INTO s; RETURN s; EXCEPTION WHEN division_by_zero THEN RETURN 'caught'; END $$",
+    # A query in a function that does not increment the command counter, with a function
+    # that the leader cannot run if a statement further out has used it: from 17 on one with
+    # an exception block, which fails in workers before.
+    "DO $do$ BEGIN EXECUTE 'CREATE FUNCTION fz.cast_safely(t text) RETURNS int LANGUAGE plpgsql STABLE PARALLEL SAFE"
+    " AS $$ BEGIN BEGIN RETURN hashtext(t) % 1000; ' || CASE WHEN current_setting('server_version_num')::int >= 170000"
+    " THEN 'EXCEPTION WHEN OTHERS THEN RETURN 0; ' ELSE '' END || 'END; END $$'; END $do$",
+    "CREATE FUNCTION fz.command(i int) RETURNS int LANGUAGE plpgsql VOLATILE PARALLEL SAFE AS"
+    " $$ BEGIN PERFORM FROM pg_class WHERE oid = 1259; RETURN i; END $$",
+    "CREATE FUNCTION fz.total(q text, f text) RETURNS bigint LANGUAGE plpgsql STABLE AS $$ DECLARE n bigint; BEGIN"
+    " EXECUTE format('SELECT sum(fz.%s) FROM (%s) q', f, q) INTO n; RETURN n; END $$",
     # Little may be kept, in memory and in files.
     "CREATE FUNCTION fz.limited(q text) RETURNS text LANGUAGE plpgsql SET work_mem = '64kB'"
     " SET temp_file_limit = '100kB' AS $$ BEGIN EXECUTE q; RETURN NULL; END $$",
