@@ -518,13 +518,14 @@ tp_run_parallel(PlanState *root, const char *refusal, ParallelRun run,
 	else
 	{
 		/*
-		 * A statement that changes a table, or the receiver of CREATE TABLE AS, has
-		 * marked its command ID as used, also one that calls a function which runs
-		 * this one.  Then the counter cannot be incremented in parallel mode, as by
-		 * the end of an exception block in the leader.  So it is incremented before.
-		 * That changes nothing else: rows are changed with the ID that the executor
-		 * has noted, and the next command, of a trigger for example, would increment
-		 * the counter.
+		 * A statement that changes a table, or the receiver of CREATE TABLE
+		 * AS, has marked its command ID as used, also one that calls a
+		 * function which runs this one.  Then the counter cannot be
+		 * incremented in parallel mode, as by the end of an exception block
+		 * in the leader.  So it is incremented before. That changes nothing
+		 * else: rows are changed with the ID that the executor has noted, and
+		 * the next command, of a trigger for example, would increment the
+		 * counter.
 		 */
 		if (!IsInParallelMode())
 			CommandCounterIncrement();

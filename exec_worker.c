@@ -354,9 +354,10 @@ tp_worker_begin(QueryDesc *queryDesc)
 	shared = shm_toc_lookup(tp_worker_toc(), FLUSH_SHARED_KEY, false);
 
 	/*
-	 * As many local buffers as the plan needs (see pool_of_worker() of plan_flush_node.c),
-	 * but at most the session's temp_buffers, with which the leader runs the same plan;
-	 * and as many as are to be adopted besides.
+	 * As many local buffers as the plan needs (see pool_of_worker() of
+	 * plan_flush_node.c), but at most the session's temp_buffers, with which
+	 * the leader runs the same plan; and as many as are to be adopted
+	 * besides.
 	 */
 	tp_worker_open_pool(RelationGetSmgr((Relation) linitial(phase.relations)),
 						Min(Max(flushed.pool, LEAST_WORKER_POOL),
