@@ -170,10 +170,7 @@ temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 
 	run_executor(EXECUTOR_RUN_PASS);
 
-	/*
-	 * not if it was left before it has read all that it would have with
-	 * workers
-	 */
+	/* not if it was left before all was read that workers would read */
 	if (first && tp_enabled && tp_has_savings(stmt) &&
 		(count == 0 || tp_reads_all_first(stmt)) &&
 		tp_credit_savings(NIL, stmt, queryDesc->planstate))
