@@ -232,20 +232,6 @@ smgrwrite_blocks(SMgrRelation reln, ForkNumber fork, BlockNumber block,
 #endif
 }
 
-/*
- * The path of a fork of a temporary relation of this session, without the
- * segment's number.  Allocated in the current memory context.
- */
-static inline char *
-temp_relation_path(RelFileLocator locator, ForkNumber fork)
-{
-#if PG_VERSION_NUM >= 180000
-	return pstrdup(relpathbackend(locator, TempFilesOwner(), fork).str);
-#else
-	return relpathbackend(locator, TempFilesOwner(), fork);
-#endif
-}
-
 /* Let rel, whose storage is not open, use smgr as its storage. */
 static inline void
 relation_set_smgr(Relation rel, SMgrRelation smgr)

@@ -128,24 +128,10 @@ SET plan_cache_mode = force_generic_plan;
 PREPARE q(int) AS SELECT count(*), sum(id) FROM t WHERE k < $1;
 SELECT * FROM run('EXECUTE q(5)', 5);
 SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE name = 'q';
--- The same for the plans of PL/pgSQL.
-CREATE FUNCTION loop(n int) RETURNS TABLE (workers bool, empty bool) LANGUAGE plpgsql AS $$
-DECLARE
-	launched bigint := (SELECT workers_launched FROM temp_parallel_stats());
-BEGIN
-	FOR i IN 1 .. n LOOP
-		PERFORM count(*), sum(id) FROM t WHERE k < 5;
-		workers := (SELECT workers_launched FROM temp_parallel_stats()) > launched;
-		empty := account('t') = 0;
-		RETURN NEXT;
-	END LOOP;
-END $$;
-SELECT make_dirty();
-SELECT * FROM loop(5);
-
--- The same where rows are fetched in portions, if all is read before the first row. Another
--- such query would have no workers whatever is flushed, and adds nothing.
-CREATE FUNCTION portions(sort text, n int) RETURNS TABLE (workers bool, empty bool) LANGUAGE plpgsql AS $$
+-- The same for the plans of PL/pgSQL, also where rows are fetched in portions, if all is read
+-- before the first row. Another such query would have no workers whatever is flushed, and adds
+-- nothing.
+CREATE FUNCTION loop(sort text, n int) RETURNS TABLE (workers bool, empty bool) LANGUAGE plpgsql AS $$
 DECLARE
 	launched bigint := (SELECT workers_launched FROM temp_parallel_stats());
 	r record;
@@ -154,6 +140,7 @@ DECLARE
 BEGIN
 	FOR i IN 1 .. n LOOP
 		CASE sort
+			WHEN 'perform' THEN PERFORM count(*), sum(id) FROM t WHERE k < 5;
 			WHEN 'row' THEN SELECT count(*), sum(id) INTO r FROM t WHERE k < 5;
 			WHEN 'loop' THEN
 				FOR r IN SELECT k, count(*), sum(id) FROM t GROUP BY k ORDER BY k LOOP
@@ -176,15 +163,16 @@ BEGIN
 	END LOOP;
 END $$;
 SELECT make_dirty();
-SELECT * FROM portions('row', 4);
+SELECT * FROM loop('perform', 5);
 SELECT make_dirty();
-SELECT * FROM portions('loop', 4);
+SELECT * FROM loop('row', 4);
 SELECT make_dirty();
-SELECT * FROM portions('first row', 4);
+SELECT * FROM loop('loop', 4);
 SELECT make_dirty();
-SELECT * FROM portions('plain', 2);
-SELECT * FROM portions('into', 2);
-DROP FUNCTION portions;
+SELECT * FROM loop('first row', 4);
+SELECT make_dirty();
+SELECT * FROM loop('plain', 2);
+SELECT * FROM loop('into', 2);
 
 -- A cached plan that the second look leaves to the leader adds to it, too. Otherwise, a plan
 -- that was made while the table was clean would never have workers again.
