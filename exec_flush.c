@@ -351,7 +351,9 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	/* those of the last launch, which are not counted again if this one fails */
 	tp_session_stats.workers_launched += GATHER_FIELD(state, nworkers_launched);
 	GATHER_FIELD(state, nworkers_launched) = 0;
-	state->skipped = tp_sends_temp_toast_pointer(state->gather) ?
+	state->skipped = plan->processes == 1 ?
+		"too few processors for work that each process repeats" :
+		tp_sends_temp_toast_pointer(state->gather) ?
 		"a parameter is a value in a temporary table's TOAST table" : NULL;
 	if (state->skipped != NULL)
 	{
@@ -609,8 +611,8 @@ temp_flush_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		tp_explain_numbers("Share Planned", share, lengthof(share), es);
 	if (state->plan.processes > 0 && (!es->analyze || leader_only_gathers(state)))
 	{
-		ExplainPropertyText("Leader", "gathers only", es);
-		ExplainPropertyInteger("Processors", NULL, state->plan.processes, es);
+		ExplainPropertyText("Leader", state->plan.processes == 1 ? "alone" : "gathers only", es);
+		ExplainPropertyInteger("Processes", NULL, state->plan.processes, es);
 	}
 	if (es->analyze && state->skipped != NULL)
 		ExplainPropertyText("Flush Skipped", state->skipped, es);

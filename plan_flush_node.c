@@ -268,9 +268,10 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 		info.any_user_code = all.user_code;
 		info.any_volatile = all.is_volatile;
 		info.calls_volatile = all.calls_volatile;
-		info.processes = tp_process_limit(gather->lefttree, IsA(gather, Gather) ?
-										  ((Gather *) gather)->num_workers :
-										  ((GatherMerge *) gather)->num_workers);
+		if (info.relids != NIL)
+			info.processes = tp_process_limit(gather->lefttree, IsA(gather, Gather) ?
+											  ((Gather *) gather)->num_workers :
+											  ((GatherMerge *) gather)->num_workers);
 		insert_flush_node(gather, &info, ++last_id);
 		flushed = list_concat_unique_oid(flushed, info.relids);
 	}

@@ -13,7 +13,9 @@
  * So if the processes, including the leader if it participates, exceed the
  * processors, and a large part of the cost below a Gather is repeated, no more
  * processes run the plan than there are processors: at most that many workers
- * are launched, and if all of these start, the leader only gathers.
+ * are launched, and if all of these start, the leader only gathers.  If that is
+ * slower than one process, as processes also slow each other down, no worker is
+ * launched.
  *
  * All costs are estimates; only the number of processes depends on them.
  *
@@ -32,6 +34,9 @@
 
 /* Repeated work below this fraction of the total cost is ignored. */
 #define REPEATED_PART	0.25
+
+/* By how much work that is repeated at the same time takes longer: q18 of TPC-H. */
+#define SLOWDOWN		0.25
 
 /*
  * Returns the number of processors that the session may use, at least 1:
@@ -106,14 +111,17 @@ tp_parallel_divisor(int workers)
 
 /*
  * The number of processes that may run plan, which is below a Gather with this
- * number of workers; 0 for no limit.
+ * number of workers: 0 for no limit, 1 for the leader alone.
  */
 int
 tp_process_limit(Plan *plan, int workers)
 {
 	int			processors = tp_usable_processors();
+	Cost		repeated = repeated_cost(plan);
+	Cost		divided = (plan->total_cost - repeated) * tp_parallel_divisor(workers);
 
-	if (workers + (parallel_leader_participation ? 1 : 0) <= processors)
+	if (workers + (parallel_leader_participation ? 1 : 0) <= processors ||
+		repeated < REPEATED_PART * plan->total_cost)
 		return 0;
-	return repeated_cost(plan) < REPEATED_PART * plan->total_cost ? 0 : processors;
+	return SLOWDOWN * repeated < divided * (1 - 1.0 / processors) ? processors : 1;
 }

@@ -1,7 +1,7 @@
 --
 -- Fewer processors than processes. If each process below a Gather repeats a large
 -- part of the work, no more processes run the plan than there are processors, and
--- the leader only gathers.
+-- the leader only gathers; if it is nearly all of the work, the leader is alone.
 --
 CREATE EXTENSION temp_parallel;
 \i sql/include/cheap_workers.sql
@@ -19,14 +19,17 @@ SET enable_indexonlyscan = off;
 CREATE TEMP TABLE t (id int, k int, v int);
 INSERT INTO t SELECT g, g % 10, g % 100 FROM generate_series(1, 10000) g;
 CREATE TEMP TABLE o AS SELECT g AS id FROM generate_series(1, 4) g;
+CREATE TEMP TABLE h AS SELECT * FROM t WHERE id <= 4000;
 CREATE TABLE p AS TABLE t;
 ANALYZE t;
+ANALYZE h;
 ANALYZE o;
 ANALYZE p;
 
 -- How a query runs: the number of workers launched; the number of processes that ran
--- the outermost leaf of the plan; and what EXPLAIN shows about the leader.
-CREATE FUNCTION run(query text, OUT workers int, OUT processes int, OUT leader text, OUT processors int)
+-- the outermost leaf of the plan; and what EXPLAIN shows about the leader, about how many
+-- processes may run the plan, and why none was launched.
+CREATE FUNCTION run(query text, OUT workers int, OUT processes int, OUT leader text, OUT at_most int, OUT skipped text)
 LANGUAGE plpgsql AS $$
 DECLARE
 	plan json;
@@ -37,7 +40,8 @@ BEGIN
 		workers := coalesce((plan->>'Workers Launched')::int, workers);
 		processes := plan->>'Actual Loops';
 		leader := coalesce(plan->>'Leader', leader);
-		processors := coalesce((plan->>'Processors')::int, processors);
+		at_most := coalesce((plan->>'Processes')::int, at_most);
+		skipped := coalesce(plan->>'Flush Skipped', skipped);
 		plan := plan->'Plans'->0;
 	END LOOP;
 END $$;
@@ -58,7 +62,7 @@ BEGIN
 END $$;
 
 -- Each process builds its own hash table over the aggregate.
-\set repeated 'SELECT count(*), sum(a.m) FROM t JOIN (SELECT id, max(v) AS m FROM t GROUP BY id) a USING (id)'
+\set repeated 'SELECT count(*), sum(a.m) FROM t JOIN (SELECT id, max(v) AS m FROM h GROUP BY id) a USING (id)'
 PREPARE repeated AS :repeated;
 
 -- With as many processors as processes, or more, nothing changes.
@@ -75,9 +79,23 @@ EXPLAIN (COSTS OFF) :repeated;
 SELECT * FROM run(:'repeated');
 :repeated;
 
--- On one, a worker runs the plan.
+-- On one, the leader is alone: a worker would be no faster.
 SET temp_parallel.processors = 1;
 SELECT * FROM run(:'repeated');
+:repeated;
+
+-- So it is on two if nearly all work is repeated, as two processes at once do that more
+-- slowly than one, and nothing is flushed; on more, if less of it is.
+\set mostly 'SELECT count(*), sum(a.m) FROM t JOIN (SELECT id, max(v) AS m FROM t GROUP BY id) a USING (id)'
+SET temp_parallel.processors = 2;
+EXPLAIN (COSTS OFF) :mostly;
+UPDATE t SET v = v WHERE id = 1;
+SELECT pg_dirty_local_buffers() AS before \gset
+SELECT * FROM run(:'mostly');
+:mostly;
+SELECT :before - pg_dirty_local_buffers() AS written;
+SET temp_parallel.processors = 3;
+SELECT * FROM run(:'mostly');
 
 -- The leader participates if fewer workers than processors are launched, and does
 -- everything if none are. If it only gathered, a processor would be idle, or the query
@@ -134,12 +152,12 @@ END $$;
 SELECT regexp_replace(line, '[0-9.]+', 'N', 'g') AS line
   FROM json_each_text(plan(:'repeated')->'Plans'->0->'Plans'->0) AS e (name, value),
 	   concat_ws(': ', name, value) AS line
- WHERE name IN ('Leader', 'Processors');
+ WHERE name IN ('Leader', 'Processes');
 
 -- Other plans, which return the same rows if the leader only gathers. If it ran a part
 -- of the plan, or missed rows of workers, rows would be returned twice, or be missing.
 SET temp_parallel.processors = 2;
-\set inner '(SELECT id, max(v) AS m FROM t GROUP BY id) a USING (id)'
+\set inner '(SELECT id, max(v) AS m FROM h GROUP BY id) a USING (id)'
 CREATE FUNCTION check_shape(query text, OUT workers int, OUT leader text, OUT same bool)
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -180,7 +198,7 @@ DO $$
 DECLARE
 	n bigint;
 BEGIN
-	SELECT count(*) INTO n FROM t JOIN (SELECT id, max(v) AS m FROM t GROUP BY id) a USING (id);
+	SELECT count(*) INTO n FROM t JOIN (SELECT id, max(v) AS m FROM h GROUP BY id) a USING (id);
 	RAISE NOTICE '% rows', n;
 END $$;
 
@@ -190,5 +208,5 @@ SELECT count(*), sum(1 / (t.v - a.m)) FROM t JOIN :inner;
 \set VERBOSITY default
 SELECT * FROM check_shape(:'repeated');
 
-DROP TABLE t, o, s, p;
+DROP TABLE t, o, h, s, p;
 DROP EXTENSION temp_parallel;

@@ -60,7 +60,7 @@ def random_settings(rng, version):
     # Without effect where the server has no JIT.
     values["jit"] = "on" if rng.random() < 0.004 else "off"
     # Not drawn from rng, so that a seed draws the same episode as before there were these settings.
-    values["temp_parallel.processors"] = random.Random(repr(values)).choice(["0", "1", "1", "2", "3", "100"])
+    values["temp_parallel.processors"] = random.Random(repr(values)).choice(["0", "1", "2", "2", "100", "100"])
     values["temp_parallel.share_local_buffers"] = random.Random(repr(values) + "share").choice(["on", "on", "off"])
     return values
 
