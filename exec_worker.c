@@ -355,13 +355,12 @@ tp_worker_begin(QueryDesc *queryDesc)
 
 	/*
 	 * As many local buffers as the plan needs (see pool_of_worker() of
-	 * plan_flush_node.c), but at most the session's temp_buffers, with which
-	 * the leader runs the same plan; and as many as are to be adopted
-	 * besides.
+	 * plan_flush_node.c), but at most those of the leader, with which it runs
+	 * the same plan; and as many as are to be adopted besides.
 	 */
 	tp_worker_open_pool(RelationGetSmgr((Relation) linitial(phase.relations)),
 						Min(Max(flushed.pool, LEAST_WORKER_POOL),
-							num_temp_buffers) + shared->npages);
+							shared->pool) + shared->npages);
 	adopt_pages();
 	if (flushed.user_code)
 		tp_refuse_other_relations(flushed.relids, flushed.indexes);

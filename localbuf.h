@@ -95,6 +95,7 @@ typedef struct FlushShared		/* in dynamic shared memory; filled by the
 								 * leader before each launch */
 {
 	int64		tuples_needed;	/* of the Gather, see ExecSetTupleBound() */
+	int			pool;			/* the leader's local buffers */
 	SharedMemory memory;		/* where the pages are; only if there are any */
 	bool		failed;			/* set by a worker that could not map it */
 	int			capacity;		/* of pages */

@@ -34,6 +34,11 @@ BEGIN
 END $$;
 SELECT * FROM pg_temp.nodes('SELECT count(*), sum(t.k) FROM t JOIN h USING (id)');
 SELECT count(*), sum(t.k) FROM t JOIN h USING (id);
+-- also if the setting has been taken back, which leaves the session its pool
+RESET temp_buffers;
+SHOW temp_buffers;
+SELECT count(*), sum(t.k) FROM t JOIN h USING (id);
+SET temp_buffers = '32MB';
 -- the same in a subplan, which pins pages as well
 SELECT count(*) FROM t WHERE k = 3 AND EXISTS
 	(SELECT FROM t x JOIN h USING (id) WHERE x.k = t.k AND x.id < 40);

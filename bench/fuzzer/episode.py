@@ -56,7 +56,7 @@ class Episode(Comparer):
                 statements.append(schema.create_index_on_id(self.tables[0]))
             for sql in statements:
                 self.must(sql)
-        if rng.random() < 0.1 and self.temp_buffers > 1024:
+        if rng.random() < (0.5 if crowded else 0.1) and self.temp_buffers > 1024:
             # The server does not check whether the pool has that size. (From 18 on, a smaller pool
             # has not enough buffers for what the server reads ahead then.)
             self.must("RESET temp_buffers")
