@@ -19,8 +19,7 @@
  * first row.  So the answer does not depend on what happens between two fetches, an
  * error is raised only where it is without the node, and who stops early
  * has not waited longer.  Exceptions are what an aggregation computes of its input
- * in groups that it returns one by one, a plan that sorts where the other one need
- * not, and estimates.
+ * in groups that it returns one by one, sorts that one plan needs, and estimates.
  *
  *-------------------------------------------------------------------------
  */

@@ -13,9 +13,8 @@
  * So if the processes, including the leader if it participates, exceed the
  * processors, and a large part of the cost below a Gather is repeated, no more
  * processes run the plan than there are processors: at most that many workers
- * are launched, and if all of these start, the leader only gathers.  If that is
- * slower than one process, as processes also slow each other down, no worker is
- * launched.
+ * are launched, and if all of these start, the leader only gathers; none, if that is
+ * slower than one process, as processes also slow each other down.
  *
  * All costs are estimates; only the number of processes depends on them.
  *
@@ -117,11 +116,14 @@ int
 tp_process_limit(Plan *plan, int workers)
 {
 	int			processors = tp_usable_processors();
-	Cost		repeated = repeated_cost(plan);
-	Cost		divided = (plan->total_cost - repeated) * tp_parallel_divisor(workers);
+	Cost		repeated;
+	Cost		divided;
 
-	if (workers + (parallel_leader_participation ? 1 : 0) <= processors ||
-		repeated < REPEATED_PART * plan->total_cost)
+	if (workers + (parallel_leader_participation ? 1 : 0) <= processors)
+		return 0;
+	repeated = repeated_cost(plan);
+	divided = (plan->total_cost - repeated) * tp_parallel_divisor(workers);
+	if (repeated < REPEATED_PART * plan->total_cost)
 		return 0;
 	return SLOWDOWN * repeated < divided * (1 - 1.0 / processors) ? processors : 1;
 }
