@@ -364,8 +364,7 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 								Min(plan->processes, pcxt->nworkers) :
 								pcxt->nworkers);
 	shared->tuples_needed = GATHER_FIELD(state, tuples_needed);
-	/* taken back, temp_buffers is not the size of the pool any more */
-	shared->pool = Max(NLocBuffer, num_temp_buffers);
+	shared->pool = tp_pool_size();
 	if (plan->relids == NIL)
 		return;
 

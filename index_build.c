@@ -480,7 +480,7 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 							 psprintf("%s %u/%u/%d", TP_VERSION,
 									  RelFileLocatorSpc(RelationFileLocator(heap)),
 									  RelFileLocatorNumber(RelationFileLocator(heap)),
-									  Min(LEAST_WORKER_POOL, Max(NLocBuffer, num_temp_buffers))),
+									  Min(LEAST_WORKER_POOL, tp_pool_size())),
 							 PGC_SIGHUP, PGC_S_SESSION, GUC_ACTION_SAVE, true, ERROR, false);
 	MemoryContextSwitchTo(old);
 	result = own->ambuild(heap, index, info);

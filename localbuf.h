@@ -111,6 +111,7 @@ extern char *tp_map_leader(const SharedMemory *memory);
 extern PGDLLEXPORT void tp_map_leader_main(Datum arg);
 extern const SharedMemory *tp_shared_memory(void);
 extern int	tp_used_buffers(void);
+extern int	tp_pool_size(void);
 extern bool tp_buffer_was_used(int i);
 extern bool tp_buffer_is_shared(int i);
 extern int	tp_most_pins(void);

@@ -170,11 +170,11 @@ map_memory(int npages)
 #endif
 }
 
-/* Is the pool, as it is or will be when it is first used, too small? */
-static bool
-is_too_small(void)
+/* How many buffers the pool has, or will have.  RESET changes temp_buffers alone. */
+int
+tp_pool_size(void)
 {
-	return (NLocBuffer > 0 ? NLocBuffer : num_temp_buffers) < LEAST_POOL;
+	return NLocBuffer > 0 ? NLocBuffer : num_temp_buffers;
 }
 
 /* Is the pool to be shared?  Not if that has been done or has failed. */
@@ -182,7 +182,7 @@ static bool
 is_to_be_shared(void)
 {
 	return memory.address == NULL && failure == NULL &&
-		tp_share_local_buffers && !is_too_small();
+		tp_share_local_buffers && tp_pool_size() >= LEAST_POOL;
 }
 
 /* Share the memory of all buffers that have none yet, or note why not. */
@@ -507,7 +507,7 @@ tp_sharing_failure(void)
 		return "temp_parallel.share_local_buffers is off";
 	if (failure != NULL)
 		return failure;
-	if (is_too_small())
+	if (tp_pool_size() < LEAST_POOL)
 		return "temp_buffers is too small";
 	if (tp_used_buffers() > 0 && !tp_buffer_is_shared(0))
 		return "local buffers were in use before";

@@ -26,7 +26,6 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_statistic.h"
-#include "storage/bufmgr.h"
 #include "utils/float.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -149,7 +148,7 @@ reads_of_lookup(const Lookup *lookup)
 Cost
 tp_cost_of_copies(PlannedStmt *stmt)
 {
-	double		buffers = num_temp_buffers;
+	double		buffers = tp_pool_size();
 	List	   *lookups = tp_statement_facts(stmt).lookups;
 	double		pages = tp_pages_of_lookups(lookups, false);
 	double		reads = 0;

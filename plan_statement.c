@@ -19,7 +19,6 @@
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
-#include "storage/bufmgr.h"
 #include "utils/lsyscache.h"
 
 #include "exec.h"
@@ -48,7 +47,7 @@ plan_with_workers(const PlannerCall *call, bool modifies)
 	List	   *flushed = NIL;
 	PlannedStmt *stmt;
 
-	again.args.parse = tp_buffer_was_used(num_temp_buffers - 1) &&
+	again.args.parse = tp_buffer_was_used(tp_pool_size() - 1) &&
 		tp_reads_temp_table(parse) ? copyObject(parse) : NULL;
 	stmt = tp_call_planner(call, &planning);
 	if (stmt->parallelModeNeeded)

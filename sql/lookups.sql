@@ -24,6 +24,9 @@ SET enable_memoize = off;
 
 EXPLAIN (COSTS OFF) :query;
 :query;
+-- RESET makes temp_buffers larger than t, but not the pool
+RESET temp_buffers;
+EXPLAIN (COSTS OFF) :query;
 -- the leader alone would look up as many
 SET enable_hashjoin = off;
 EXPLAIN (COSTS OFF) :query;

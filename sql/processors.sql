@@ -154,6 +154,11 @@ SELECT regexp_replace(line, '[0-9.]+', 'N', 'g') AS line
 	   concat_ws(': ', name, value) AS line
  WHERE name IN ('Leader', 'Processes');
 
+-- A value of a temporary table that is sent to workers does not change how many of
+-- them read permanent tables.
+SELECT jsonb_path_query(plan, 'strict $.**."Workers Planned"') AS workers, jsonb_path_exists(plan, 'strict $.**."Processes"') AS limited
+  FROM to_jsonb(plan('SELECT count(*), sum(a.m) FROM p JOIN (SELECT id, max(v) AS m FROM p GROUP BY id) a USING (id) WHERE p.v < (SELECT 10 * max(id) FROM o)')) AS plan;
+
 -- Other plans, which return the same rows if the leader only gathers. If it ran a part
 -- of the plan, or missed rows of workers, rows would be returned twice, or be missing.
 SET temp_parallel.processors = 2;
