@@ -10,7 +10,7 @@ import time
 from . import calls, reduce
 from .episode import Episode
 from .report import Counts, Failure
-from .session import Session, SessionLost
+from .session import Session, wait_for_server
 from .statements import PREPARE
 
 # What must not be in a server's log. The comparison judges errors.
@@ -67,17 +67,6 @@ class Log:
                 and not any(f'could not open file "{path}' in line for path in gone)]
 
 
-def wait_for_server(options):
-    """Wait for crash recovery."""
-    for _ in range(60):
-        try:
-            Session(options).close()
-            return
-        except SessionLost:
-            time.sleep(1)
-    raise SystemExit("the server does not come up again")
-
-
 def prepare(options):
     session = Session(options)
     options.version = int(session.run("SHOW server_version_num").rows[0]) // 10000
@@ -127,7 +116,6 @@ def failed(options, number, done, failure, suspects):
     if options.reduce > 0:
         if queries or "session ended" in what:
             short, symptom = reduce.reduce(options, script, queries, options.reduce)
-            wait_for_server(options)
             head.append(f"symptom: {symptom}; {len(short)} of {len(script)} statements left"
                         if symptom else "not reproduced by a replay")
             reduce.write(path, head, short, queries)

@@ -7,7 +7,7 @@ history first, for a limited time.
 import time
 
 from . import answers, settings
-from .session import Session, SessionLost, TooSlow, terminated
+from .session import Session, SessionLost, TooSlow, terminated, wait_for_server
 
 
 def replay(options, script, queries):
@@ -38,6 +38,8 @@ def replay(options, script, queries):
 def symptom(options, script, queries):
     """What goes wrong, as a string to compare, or None."""
     found = replay(options, script, queries)
+    if found == "lost":
+        wait_for_server(options)
     if found in ("lost", "slow"):
         return "lost" if found == "lost" else None
     if len(found) == 2 and found[0] != found[1]:

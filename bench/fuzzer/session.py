@@ -8,6 +8,7 @@ import os
 import re
 import select
 import subprocess
+import time
 from dataclasses import dataclass, field
 
 SEPARATOR = "\x1f"
@@ -171,3 +172,14 @@ class Session:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+
+
+def wait_for_server(options):
+    """Wait for crash recovery."""
+    for _ in range(60):
+        try:
+            Session(options).close()
+            return
+        except SessionLost:
+            time.sleep(1)
+    raise SystemExit("the server does not come up again")
