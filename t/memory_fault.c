@@ -1,0 +1,88 @@
+/*-------------------------------------------------------------------------
+ *
+ * memory_fault.c
+ *	  Makes one allocation of a process fail, for the tests.
+ *
+ * A library to preload into a server (LD_PRELOAD), which replaces the calls by
+ * which glibc allocates memory.  They do what they always do unless the file named
+ * by the environment variable MEMORY_FAULT, an Order, is about this process: then
+ * the n-th of them returns no memory.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+typedef struct Order
+{
+	int32_t		serial;			/* chosen by the test, a new one each time */
+	int32_t		pid;			/* 0: all processes forked with this serial */
+	int32_t		nth;			/* of these allocations fails; 0: none */
+	int32_t		count;			/* of the allocations */
+} Order;
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t n, size_t size);
+extern void *__libc_realloc(void *old, size_t size);
+
+static volatile Order *order;
+static int32_t born;			/* the serial when this process was forked */
+
+static void
+note_birth(void)
+{
+	born = order->serial;
+}
+
+__attribute__((constructor))
+static void
+read_order(void)
+{
+	const char *path = getenv("MEMORY_FAULT");
+	int			fd = path != NULL ? open(path, O_RDWR) : -1;
+	void	   *address;
+
+	if (fd < 0)
+		return;
+	address = mmap(NULL, sizeof(Order), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (address == MAP_FAILED || pthread_atfork(NULL, NULL, note_birth) != 0)
+		abort();
+	order = address;
+}
+
+static bool
+fails(void)
+{
+	if (order == NULL || order->serial == 0 ||
+		(order->pid != 0 ? order->pid != getpid() : order->serial != born))
+		return false;
+	if (__atomic_add_fetch(&order->count, 1, __ATOMIC_SEQ_CST) != order->nth)
+		return false;
+	errno = ENOMEM;
+	return true;
+}
+
+void *
+malloc(size_t size)
+{
+	return fails() ? NULL : __libc_malloc(size);
+}
+
+void *
+calloc(size_t n, size_t size)
+{
+	return fails() ? NULL : __libc_calloc(n, size);
+}
+
+void *
+realloc(void *old, size_t size)
+{
+	return fails() ? NULL : __libc_realloc(old, size);
+}
