@@ -63,7 +63,7 @@ TAP_TESTS = 1
 PROVE_TESTS ?= $(filter-out $(DEVELOPER_TESTS),$(sort $(patsubst $(top)/%,%,$(wildcard $(top)/t/*.pl))))
 DEVELOPER_TESTS = $(addprefix t/,030_tpch.pl 040_fuzz.pl 042_core_oracle.pl 043_replaced_library.pl \
 	045_torn_pages.pl 048_flush_account.pl 050_killed.pl 051_canceled.pl 059_insert_select.pl \
-	062_run_ahead.pl 064_index_build.pl)
+	062_run_ahead.pl 064_index_build.pl 065_every_allocation.pl)
 
 # The release, of which META.json has the number.
 DISTVERSION := $(shell sed -n 's/^   "version": "\(.*\)",$$/\1/p' $(top)/META.json)
