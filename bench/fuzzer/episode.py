@@ -57,7 +57,7 @@ class Episode(Comparer):
             for sql in statements:
                 self.must(sql)
         if rng.random() < (0.5 if crowded else 0.1) and self.temp_buffers > 1024 and \
-                not (crowded and self.options.cassert and self.options.version >= 18):
+                not (self.options.cassert and self.options.version >= 18):
             # The server does not check whether the pool has that size. (From 18 on, a smaller pool
             # has not enough buffers for what the server reads ahead then, and an assertion fails
             # if more pages are pinned than the setting allows.)

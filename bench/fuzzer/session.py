@@ -93,8 +93,10 @@ class Session:
         self.sync()
         return outcome
 
-    def sync(self):
-        """Wait for all answers. Returns the first Outcome that must not fail but did, or None."""
+    def sync(self, seconds=None):
+        """Wait for all answers, each at most that long. Returns the first Outcome that must not
+        fail but did, or None."""
+        seconds = seconds or self.seconds
         bad, done, ticks, cancelled = None, 0, 0, False
         into, out = self.process.stdin.fileno(), self.process.stdout.fileno()
         while done < len(self.waiting):
@@ -119,10 +121,10 @@ class Session:
                     done += 1
             elif not writable:
                 ticks += 1
-                if ticks == self.seconds:
+                if ticks == seconds:
                     cancelled = True
                     self._cancel()
-                elif ticks >= self.seconds + 60:
+                elif ticks >= seconds + 60:
                     self.process.kill()
         if cancelled:
             slow = [o.sql for _, o in self.waiting if o.sqlstate == "57014"]
