@@ -6,16 +6,20 @@
  * A library to preload into a server (LD_PRELOAD), which replaces the calls by
  * which glibc allocates memory.  They do what they always do unless the file named
  * by the environment variable MEMORY_FAULT, an Order, is about this process: then
- * the n-th of them returns no memory.
+ * the n-th of them returns no memory, or if the server cannot survive that, the next.
  *
  *-------------------------------------------------------------------------
  */
+#define _GNU_SOURCE				/* dladdr() */
+#include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -50,6 +54,7 @@ read_order(void)
 
 	if (fd < 0)
 		return;
+	backtrace(&address, 1);		/* the first call allocates memory */
 	address = mmap(NULL, sizeof(Order), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	if (address == MAP_FAILED || pthread_atfork(NULL, NULL, note_birth) != 0)
@@ -57,14 +62,42 @@ read_order(void)
 	order = address;
 }
 
+/*
+ * Whether the allocation is for a reference to statistics, of which the server keeps the
+ * entry in its hash table if there is no memory for the reference itself; at its exit, the
+ * process then follows a null pointer (pgstat_get_entry_ref_cached() and
+ * pgstat_release_all_entry_refs() in pgstat_shmem.c), whatever modules are loaded.
+ */
+static bool
+crashes_the_server(void)
+{
+	void	   *frames[64];
+	int			n = backtrace(frames, 64);
+	Dl_info		info;
+
+	for (int i = 0; i < n; i++)
+		if (dladdr(frames[i], &info) != 0 && info.dli_sname != NULL &&
+			strcmp(info.dli_sname, "pgstat_get_entry_ref") == 0)
+			return true;
+	return false;
+}
+
 static bool
 fails(void)
 {
+	int32_t		count;
+
 	if (order == NULL || order->serial == 0 ||
 		(order->pid != 0 ? order->pid != getpid() : order->serial != born))
 		return false;
-	if (__atomic_add_fetch(&order->count, 1, __ATOMIC_SEQ_CST) != order->nth)
+	count = __atomic_add_fetch(&order->count, 1, __ATOMIC_SEQ_CST);
+	if (count != order->nth)
 		return false;
+	if (crashes_the_server())
+	{
+		order->nth = count + 1;
+		return false;
+	}
 	errno = ENOMEM;
 	return true;
 }
