@@ -122,7 +122,9 @@ foreach my $pool (@pools)
 				$failed++ if $err ne '';
 				push @wrong, "$nth: $err" if $err ne '' && $err !~ /$no_memory|$from_worker/;
 				push @wrong, "$nth: $out instead of $expected" if $err eq '' && $out ne $expected;
-				push @wrong, "$nth: the session is not sound" if $tried % 20 == 0 && !sound($s, $n, 1);
+				next if $tried % 20;
+				push @wrong, "$nth: the session is not sound" if !sound($s, $n, 1);
+				$s->safe('VACUUM t;');	# of the rows that were rolled back, or it grows
 			}
 			is(join("\n", @wrong), '', "$pool, $statement: memory fails in $process");
 			cmp_ok($failed, '>', 0, "$failed of $tried statements fail, with $allocations allocations");
