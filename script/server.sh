@@ -120,14 +120,14 @@ make_wheel() {
 }
 
 # No leak detection, as the server frees little before it exits; no fake stack, as
-# it checks its stack depth. What initdb starts runs without sanitizers. The server is
-# given the wrapper's name, as that is what "pg_ctl restart" starts.
+# it checks its stack depth. What initdb starts, without -D, runs without sanitizers. The
+# server is given the wrapper's name, as that is what "pg_ctl restart" starts.
 use_sanitizers() {
 	export TEST_SANITIZE=1		# skips what cannot be tested with sanitizers
 	mv "$bindir/postgres" "$bindir/postgres.real"
 	cat >"$bindir/postgres" <<-SH
 		#!/bin/bash
-		[ "\$1" = -D ] || exec "\$0.real" "\$@"
+		[ "\$1" = -D ] || [ "\$1 \$2" = "--single -D" ] || exec "\$0.real" "\$@"
 		export LD_PRELOAD="$(gcc -print-file-name=libasan.so)\${LD_PRELOAD:+ \$LD_PRELOAD}"
 		export ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0:abort_on_error=1
 		export UBSAN_OPTIONS=print_stacktrace=1:abort_on_error=1

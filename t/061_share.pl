@@ -109,8 +109,10 @@ is($out, "$answer\n2\nt|t|a worker could not map the leader's memory", 'and from
 # When the server has no memory for a buffer, it goes on with the next one, so there is a
 # buffer without memory between others. If that were taken for the end of the pool, the
 # pages behind it would neither be shared nor written, and workers would not see their rows.
-foreach my $share ('off', 'on')
+SKIP: foreach my $share ('off', 'on')
 {
+	skip 'AddressSanitizer ends a process whose address space is limited', 4 if $ENV{TEST_SANITIZE};
+
 	$node->psql('postgres', qq{
 SET temp_parallel.share_local_buffers = $share;
 SET temp_buffers = '64MB';
