@@ -64,9 +64,9 @@ read_order(void)
 
 /*
  * Whether the allocation is for a reference to statistics, of which the server keeps the
- * entry in its hash table if there is no memory for the reference itself; at its exit, the
- * process then follows a null pointer (pgstat_get_entry_ref_cached() and
- * pgstat_release_all_entry_refs() in pgstat_shmem.c), whatever modules are loaded.
+ * entry in its hash table if there is no memory for the reference itself.  With
+ * assertions, the process then fails one at its exit (pgstat_get_entry_ref_cached() and
+ * pgstat_release_matching_entry_refs() in pgstat_shmem.c), whatever modules are loaded.
  */
 static bool
 crashes_the_server(void)
