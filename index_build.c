@@ -206,13 +206,15 @@ refusal_to_build(Relation heap, Relation index)
  * of collations.
  */
 /* of a comparison of keys that are passed by value, or not, in cpu_operator_cost */
-#define COMPARE_BY_VALUE	0.5
+#define COMPARE_BY_VALUE	0.65
 #define COMPARE_BY_REFERENCE	2.0
 /* of a row's key in a BRIN index, and in a GIN index */
 #define SUMMARIZE_KEY		2.0
 #define EXTRACT_KEYS		40.0
 /* of the look at a row for hints */
 #define LOOK_AT_ROW			2.0
+/* bytes of a row in a sort's memory: SortTuple, chunk header, index tuple */
+#define SORTED_ROW			56.0
 /* of the look at a page of the TOAST table, in seq_page_cost */
 #define LOOK_AT_PAGE		0.5
 
@@ -264,8 +266,9 @@ pays(Relation heap, Relation index, IndexInfo *info, double rows, double toast_p
 	/* if it is for an expression, reading it by workers saves as much */
 	if (info->ii_Expressions == NIL)
 		saving -= LOOK_AT_PAGE * seq_page_cost * toast_pages;
-	/* each process writes its rows to a file, of which the leader makes one */
-	if (index->rd_rel->relam != BRIN_AM_OID)
+	/* each process writes its rows to a file, one alone only what has no room */
+	if (index->rd_rel->relam != BRIN_AM_OID &&
+		rows * SORTED_ROW < maintenance_work_mem * 1024.0)
 		saving -= rows * cpu_tuple_cost;
 	if (saving > price - flush.account)
 		return true;

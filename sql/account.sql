@@ -332,8 +332,8 @@ SELECT account('u');
 SELECT * FROM run('SELECT count(*), sum(CASE WHEN k < 0 THEN (SELECT max(id) FROM u WHERE k < 5) ELSE id END) FROM t WHERE k < 5', 2);
 
 -- Nor does one with a bitmap heap scan, for which 15 begins the table scan early.
-SELECT make_dirty(), make_dirty('u');
 CREATE INDEX u_k ON u (k);
+SELECT make_dirty(), make_dirty('u');
 SET enable_seqscan = off;
 SELECT saving('SELECT sum(CASE WHEN k < 0 THEN (SELECT max(id) FROM u WHERE k = 5) ELSE id END) FROM t WHERE k < 5') > 0 AS saving;
 SELECT * FROM run('SELECT sum(CASE WHEN k < 0 THEN (SELECT max(id) FROM u WHERE k = 5) ELSE id END) FROM t WHERE k < 5', 1, 'u');

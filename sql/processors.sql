@@ -99,11 +99,13 @@ SELECT * FROM run(:'mostly');
 
 -- The leader participates if fewer workers than processors are launched, and does
 -- everything if none are. If it only gathered, a processor would be idle, or the query
--- would return nothing.
+-- would return nothing. Each process sleeps a while: if the first worker ended before the
+-- leader asks for the second, there would be room for that.
 SET temp_parallel.processors = 2;
 SET max_parallel_workers = 1;
-SELECT * FROM run(:'repeated');
-:repeated;
+\set slow 'SELECT count(*), sum(a.m) FROM t JOIN (SELECT id, max(v) AS m FROM h WHERE id > 1 OR pg_sleep(0.2) IS NOT NULL GROUP BY id) a USING (id)'
+SELECT * FROM run(:'slow');
+:slow;
 SET max_parallel_workers = 0;
 SELECT * FROM run(:'repeated');
 :repeated;
