@@ -10,7 +10,9 @@
 #   source_tarball VERSION   sets $tarball to the upstream release that Debian has,
 #                            without Debian's patches, which are about file
 #                            locations; fetched if it is not in the cache
-#   core_tests VERSION DIR   unpacks its src/test/regress into DIR
+#   core_tests VERSION DIR   unpacks its src/test/regress and src/test/isolation into DIR
+#   compile_core_tests DIR   compiles the C functions of DIR, a src/test/regress, for the
+#                            server of $pg_config
 
 # Set here, as make_workdir changes $HOME.
 if [ -n "${TEMP_PARALLEL_CACHE-}" ]; then source_cache=$TEMP_PARALLEL_CACHE
@@ -65,7 +67,17 @@ source_tarball() {
 core_tests() {
 	source_tarball "$1"
 	mkdir -p "$2"
-	run "$work/source.log" tar -C "$2" --strip-components=4 --wildcards \
-		--no-same-owner -xf "$tarball" '*/src/test/regress' ||
+	run "$work/source.log" tar -C "$2" --strip-components=3 --wildcards \
+		--no-same-owner -xf "$tarball" '*/src/test/regress' '*/src/test/isolation' ||
 		{ cat "$work/source.log"; die "could not unpack $tarball"; }
+}
+
+compile_core_tests() {
+	# shellcheck disable=SC2016  # make expands it
+	printf '%s\n' 'MODULES = regress' 'PGXS := $(shell $(PG_CONFIG) --pgxs)' 'include $(PGXS)' \
+		>"$1/GNUmakefile"
+	chown -R "$server_user" "$1"
+	# shellcheck disable=SC2154  # set by the script that sources this
+	run "$work/build.log" "${AS_SERVER[@]}" make -s -C "$1" with_llvm=no "PG_CONFIG=$pg_config" \
+		regress.so || { cat "$work/build.log"; die "could not compile regress.c"; }
 }

@@ -260,5 +260,30 @@ foreach my $fault ("pg_terminate_backend(pid) FROM pg_stat_activity WHERE leader
 	sql('COMMIT');
 }
 close $socket;
+
+# WHERE CURRENT OF a portal whose plan scans with workers is refused as over a permanent
+# table, and works without them. Otherwise, another row could be changed, or none.
+connect_session();
+sql(q{CREATE TABLE permanent AS SELECT i AS id, i % 8 AS k FROM generate_series(1, 800) i;
+	CREATE TEMP TABLE t AS TABLE permanent; ANALYZE permanent; ANALYZE t});
+my %answers;
+foreach my $case ([ 'permanent', 'on' ], [ 't', 'on' ], [ 't', 'off' ])
+{
+	my ($table, $enabled) = @$case;
+
+	sql("SET temp_parallel.enabled = $enabled");
+	prepare('current', "SELECT id FROM $table WHERE k % 4 = 3");
+	sql('BEGIN');
+	open_portal('p', 'current');
+	is(fetch('p', 1), "3\nmore", "a row of a portal over $table, $enabled");
+	$answers{"$table, $enabled"} = sql("UPDATE $table SET k = -1 WHERE CURRENT OF p RETURNING id");
+	sql('ROLLBACK');
+	send_messages('C', "Scurrent\0", 'S', '');
+	answer();
+}
+is($answers{'permanent, on'}, 'cursor "p" is not a simply updatable scan of table "permanent"', 'WHERE CURRENT OF is refused over a permanent table');
+is($answers{'t, on'}, 'cursor "p" is not a simply updatable scan of table "t"', '... and over a temporary one');
+is($answers{'t, off'}, '3', '... but not without workers');
+close $socket;
 $node->stop;
 done_testing();
