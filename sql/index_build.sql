@@ -227,6 +227,22 @@ SET temp_parallel.write_temp_page_cost = 1000;
 SELECT * FROM why_not('REINDEX INDEX sized_s');
 SELECT account > 0 AS credited FROM temp_parallel_tables WHERE relation = 'sized'::regclass;
 SELECT * FROM report('sized');
+-- One process alone sorts in memory what the processes of a parallel build write to files,
+-- if it has room. Otherwise, workers would seem to save less in the largest tables. The
+-- number of rows is made up.
+CREATE TEMP TABLE sorted AS SELECT g AS id FROM generate_series(1, 20000) g;
+VACUUM sorted;
+UPDATE pg_class SET reltuples = 2000000 WHERE oid = 'sorted'::regclass;
+SET temp_parallel.write_temp_page_cost = 270;
+SET maintenance_work_mem = '64MB';
+SELECT pg_temp_buffers_dirty('sorted') > 0 AS dirty;
+CREATE INDEX sorted_id ON sorted (id);
+SELECT * FROM report('sorted');
+UPDATE pg_class SET reltuples = 2000000 WHERE oid = 'sorted'::regclass;
+SET maintenance_work_mem = '1GB';
+SELECT pg_temp_buffers_dirty('sorted') > 0 AS dirty;
+SELECT * FROM why_not('REINDEX INDEX sorted_id');
+SELECT * FROM report('sorted');
 -- The keys of GIN are of fixed length, the values are not.
 ALTER TABLE toasted ADD a int[];
 ALTER TABLE toasted ALTER a SET STORAGE EXTERNAL;
