@@ -127,6 +127,10 @@ lost_in_level(PlannerInfo *root, List *notes, List *flushed)
 			continue;
 		/* a plan that gathers a part has some of it already */
 		note->saving.saving -= Max(note->alone - chosen->total_cost, 0);
+		/* add_path() takes costs for the same that differ by less than 1 % */
+		if (note->saving.charge > 0 &&
+			note->saving.saving <= note->saving.charge + 0.01 * chosen->total_cost)
+			note->saving.charge = Max(note->saving.charge, note->saving.saving);
 		if (note->over == GATHER_WHOLE)
 			scans = NIL;
 		if (note->over != GATHER_SCAN)

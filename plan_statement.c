@@ -245,9 +245,8 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 	{
 		FlushSaving *lost = lfirst(lc);
 
-		/* there is another reason, too, unless the difference is below 1 % */
-		if (lost->charge + 0.01 * stmt->planTree->total_cost < lost->saving)
-			continue;
+		if (lost->charge < lost->saving)
+			continue;			/* there is another reason, too */
 		relids = list_concat_unique_oid(relids, lost->relids);
 		saving += lost->saving;
 	}
