@@ -46,6 +46,7 @@
 #include "catalog/index.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_proc.h"
+#include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
@@ -268,7 +269,8 @@ pays(Relation heap, Relation index, IndexInfo *info, double rows, double toast_p
 		saving -= LOOK_AT_PAGE * seq_page_cost * toast_pages;
 	/* each process writes its rows to a file, one alone only what has no room */
 	if (index->rd_rel->relam != BRIN_AM_OID &&
-		rows * SORTED_ROW < maintenance_work_mem * 1024.0)
+		(info->ii_Predicate != NIL ||
+		 rows * SORTED_ROW < maintenance_work_mem * 1024.0))
 		saving -= rows * cpu_tuple_cost;
 	if (saving > price - flush.account)
 		return true;
@@ -370,15 +372,23 @@ prepare_table(Relation heap, Relation index, IndexInfo *info, double rows)
 {
 	const char *refusal = refusal_to_build(heap, index);
 	Relation	toast = NULL;
+	double		toast_pages = 0;
 	instr_time	start;
 	instr_time	elapsed;
 
 	if (refusal != NULL)
 		return refusal;
 	if (OidIsValid(heap->rd_rel->reltoastrelid))
+	{
 		toast = tp_relation_open(heap->rd_rel->reltoastrelid);
-	if (RelationGetParallelWorkers(heap, -1) == -1 &&
-		!pays(heap, index, info, rows, toast == NULL ? 0 : RelationGetNumberOfBlocks(toast)))
+		toast_pages = RelationGetNumberOfBlocks(toast);
+	}
+	/* one process alone may do without files; as tp_rows_exceed_file_limit() */
+	if (temp_file_limit >= 0 &&
+		(RelationGetNumberOfBlocks(heap) + toast_pages) * BLCKSZ > temp_file_limit * 1024.0 / 2)
+		refusal = "the rows to sort may exceed temp_file_limit";
+	else if (RelationGetParallelWorkers(heap, -1) == -1 &&
+			 !pays(heap, index, info, rows, toast_pages))
 		refusal = "to write the table's pages costs more than workers save";
 	else if (!a_worker_is_free())
 		refusal = "no worker is free";

@@ -122,14 +122,15 @@ lost_in_level(PlannerInfo *root, List *notes, List *flushed)
 	foreach(lc, notes)
 	{
 		GatherSaving *note = lfirst(lc);
+		Cost		least = 0.01 * note->serial;
 
 		if (note->root != root)
 			continue;
 		/* a plan that gathers a part has some of it already */
 		note->saving.saving -= Max(note->alone - chosen->total_cost, 0);
-		/* add_path() takes costs for the same that differ by less than 1 % */
-		if (note->saving.charge > 0 &&
-			note->saving.saving <= note->saving.charge + 0.01 * chosen->total_cost)
+		/* add_path() prefers workers only if they save more than this */
+		if (note->saving.saving > least && note->saving.charge > 0 &&
+			note->saving.saving <= note->saving.charge + least)
 			note->saving.charge = Max(note->saving.charge, note->saving.saving);
 		if (note->over == GATHER_WHOLE)
 			scans = NIL;

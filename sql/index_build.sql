@@ -202,6 +202,14 @@ SET max_parallel_maintenance_workers = 0;
 SELECT * FROM why_not('REINDEX INDEX t_id');
 RESET max_parallel_maintenance_workers;
 SELECT * FROM report('t', 3);
+-- The rows of each process are written to files. Otherwise, a build would fail that has
+-- none without workers.
+SET temp_file_limit = '100kB';
+SELECT * FROM why_not('REINDEX INDEX t_id');
+SET temp_file_limit = '1GB';
+REINDEX INDEX t_id;
+RESET temp_file_limit;
+SELECT * FROM report('t', 2);
 
 -- Without the storage parameter, core's rules: the table's size and the memory; and
 -- the saving, which a table with dirty pages has to pay for.
@@ -242,6 +250,12 @@ UPDATE pg_class SET reltuples = 2000000 WHERE oid = 'sorted'::regclass;
 SET maintenance_work_mem = '1GB';
 SELECT pg_temp_buffers_dirty('sorted') > 0 AS dirty;
 SELECT * FROM why_not('REINDEX INDEX sorted_id');
+SELECT * FROM report('sorted');
+-- Nobody knows how many rows a partial index has.
+SET maintenance_work_mem = '64MB';
+UPDATE pg_class SET reltuples = 2000000 WHERE oid = 'sorted'::regclass;
+SELECT pg_flush_local_buffers() >= 0 AS clean;
+SELECT * FROM why_not('CREATE INDEX sorted_partial ON sorted (id) WHERE id % 1000 = 0');
 SELECT * FROM report('sorted');
 -- The keys of GIN are of fixed length, the values are not.
 ALTER TABLE toasted ADD a int[];
