@@ -1,5 +1,5 @@
-# Index builds on temporary tables by workers that fail: by a duplicate key, by
-# temp_file_limit, by a full disk, by a cancel or a timeout at a random moment, by the end of a
+# Index builds on temporary tables by workers that fail: by a duplicate key, by an
+# expression, by a full disk, by a cancel or a timeout at a random moment, by the end of a
 # worker or of the session; outside a transaction block, in a subtransaction, and in PL/pgSQL.
 #
 # After each one, the index is not there, no worker, pin or file remains, the table is
@@ -124,15 +124,15 @@ foreach my $pool ('800kB', '32MB')
 
 	fails($s, "$pool, duplicate key", 'CREATE UNIQUE INDEX built ON t (k, length(repeat(pad, 100)))',
 		qr/could not create unique index "built"/, 'SELECT 1 WHERE false', 'SELECT 1 WHERE false');
-	fails($s, "$pool, temp_file_limit", $build, qr/temporary file size exceeds "?temp_file_limit/,
-		"SET temp_file_limit = '1kB'", 'RESET temp_file_limit');
+	fails($s, "$pool, an expression", 'CREATE INDEX built ON t (length(repeat(pad, 100)), (100 / (id % 1000 - 7)))',
+		qr/division by zero/, 'SELECT 1 WHERE false', 'SELECT 1 WHERE false');
 
-	# the disk is full when the table is written, and when the index is
-	foreach my $what ('table', 'index')
+	# the disk is full when the table is written, the rows to sort, or the index
+	foreach my $what ('table', 'sort', 'index')
 	{
 		change($s, ++$n);
 		$s->safe("$build; DROP INDEX built; SELECT pg_flush_local_buffers();") if $what eq 'index';
-		fail_io('write', 'fail', ENOSPC, 3, 1000, '/t');
+		fail_io('write', 'fail', ENOSPC, 3, 1000, $what eq 'sort' ? '/pgsql_tmp' : '/t');
 		($out, $err) = $s->query("$build;");
 		mend_io();
 		like($err, qr/No space left on device/, "$pool, no space for the $what: fails");

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * io_fault.c
- *	  Makes reads or writes of temporary tables' files fail, or take two steps, for
- *	  the tests.
+ *	  Makes reads or writes of temporary tables' files, or of temporary files, fail, or
+ *	  take two steps, for the tests.
  *
  * A library to preload into a server (LD_PRELOAD), which replaces the calls by
  * which the server reads and writes relations.  They do what they always do
@@ -12,8 +12,8 @@
  *		SERIAL CALL HOW ERRNO SKIP TIMES FILE
  *
  * This is about calls of kind CALL (read or write) on files whose path contains
- * FILE, and whose name begins with t and a digit as those of temporary relations
- * do.  The first SKIP of them in each process succeed.  The next TIMES fail with
+ * FILE, and, unless that is of temporary files, /pgsql_tmp, whose name begins with t
+ * and a digit as those of temporary relations do.  The first SKIP of them in each process succeed.  The next TIMES fail with
  * ERRNO, except that the first of these transfers half a page if HOW is "short",
  * and nothing, as at the end of a file, if HOW is "end".  If HOW is "torn", all
  * of them succeed, after 0.1 ms in which only the first half of the first page
@@ -53,7 +53,7 @@ typedef enum Outcome
 
 typedef ssize_t (*transfer_fn) (int, const struct iovec *, int, off_t);
 
-/* Is fd a file of a temporary relation with part in its path? */
+/* Is fd a file of a temporary relation, or a temporary file, with part in its path? */
 static bool
 concerns(int fd, const char *part)
 {
@@ -68,8 +68,10 @@ concerns(int fd, const char *part)
 		return false;
 	path[len] = '\0';
 	name = strrchr(path, '/');
-	return name != NULL && name[1] == 't' && isdigit((unsigned char) name[2]) &&
-		strstr(path, part) != NULL;
+	if (name == NULL || strstr(path, part) == NULL)
+		return false;
+	return strcmp(part, "/pgsql_tmp") == 0 ||
+		(name[1] == 't' && isdigit((unsigned char) name[2]));
 }
 
 /* What should happen to a call of this kind?  Sets *error for FAIL. */
