@@ -251,15 +251,37 @@ cost_of_row(Relation index, IndexInfo *info, double rows)
 }
 
 /*
+ * The number of rows of heap, by some of its pages.  Most indexes are built before the
+ * first ANALYZE, when the planner knows no more than the types of its columns.
+ */
+static double
+estimate_rows(Relation heap)
+{
+	const int	sample = 16;
+	double		pages = RelationGetNumberOfBlocks(heap);
+	double		rows = 0;
+
+	for (int i = 0; i < sample; i++)
+	{
+		Buffer		buffer = ReadBuffer(heap, pages * i / sample);
+
+		rows += PageGetMaxOffsetNumber(BufferGetPage(buffer));
+		ReleaseBuffer(buffer);
+	}
+	return Max(rows * pages / sample, 2);
+}
+
+/*
  * Do workers save more than it costs to prepare heap?  If only the price of its dirty
  * pages is too high, its account is credited with what they would have saved (see
  * flush_cost.c).  toast_pages: those of its TOAST table.
  */
 static bool
-pays(Relation heap, Relation index, IndexInfo *info, double rows, double toast_pages)
+pays(Relation heap, Relation index, IndexInfo *info, double toast_pages)
 {
 	FlushCost	flush = tp_flush_estimate(list_make1_oid(RelationGetRelid(heap)), NIL, false);
 	Cost		price = flush.cost - flush.search;
+	double		rows = estimate_rows(heap);
 	double		processes = Min(info->ii_ParallelWorkers + 1, tp_usable_processors());
 	Cost		saving = rows * cost_of_row(index, info, rows) * (1 - 1 / processes) -
 		parallel_setup_cost - flush.search - LOOK_AT_ROW * cpu_operator_cost * rows;
@@ -365,10 +387,10 @@ change_pages_as_readers(Relation rel)
 
 /*
  * If heap may be and is worth to be prepared for info->ii_ParallelWorkers, do so.
- * Otherwise, returns the reason.  rows: of heap, estimated.
+ * Otherwise, returns the reason.
  */
 static const char *
-prepare_table(Relation heap, Relation index, IndexInfo *info, double rows)
+prepare_table(Relation heap, Relation index, IndexInfo *info)
 {
 	const char *refusal = refusal_to_build(heap, index);
 	Relation	toast = NULL;
@@ -388,7 +410,7 @@ prepare_table(Relation heap, Relation index, IndexInfo *info, double rows)
 		(RelationGetNumberOfBlocks(heap) + toast_pages) * BLCKSZ > temp_file_limit * 1024.0 / 2)
 		refusal = "the rows to sort may exceed temp_file_limit";
 	else if (RelationGetParallelWorkers(heap, -1) == -1 &&
-			 !pays(heap, index, info, rows, toast_pages))
+			 !pays(heap, index, info, toast_pages))
 		refusal = "to write the table's pages costs more than workers save";
 	else if (!a_worker_is_free())
 		refusal = "no worker is free";
@@ -411,11 +433,11 @@ prepare_table(Relation heap, Relation index, IndexInfo *info, double rows)
 }
 
 /*
- * The number of workers for index if heap were permanent, and the estimated number of
- * rows: as plan_create_index_workers() of planner.c, but none if heap is empty.
+ * The number of workers for index if heap were permanent, as by
+ * plan_create_index_workers() of planner.c, but none if heap is empty.
  */
 static int
-workers_by_core(Relation heap, Relation index, double *rows)
+workers_by_core(Relation heap, Relation index)
 {
 	PlannerGlobal glob = {.maxParallelHazard = PROPARALLEL_UNSAFE};
 	PlannerInfo root = {.glob = &glob};
@@ -423,13 +445,10 @@ workers_by_core(Relation heap, Relation index, double *rows)
 		.reloptkind = RELOPT_BASEREL,
 		.rel_parallel_workers = RelationGetParallelWorkers(heap, -1)
 	};
-	BlockNumber pages;
-	double		allvisfrac;
+	BlockNumber pages = RelationGetNumberOfBlocks(heap);
 	int			workers;
 
-	estimate_rel_size(heap, NULL, &pages, rows, &allvisfrac);
-	*rows = Max(*rows, 2);
-	if (RelationGetNumberOfBlocks(heap) == 0 ||
+	if (pages == 0 ||
 		!is_parallel_safe(&root, (Node *) RelationGetIndexExpressions(index)) ||
 		!is_parallel_safe(&root, (Node *) RelationGetIndexPredicate(index)))
 		return 0;
@@ -459,21 +478,20 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 	MemoryContext context;
 	MemoryContext old;
 	const char *refusal;
-	double		rows;
 	int			nestlevel;
 	IndexBuildResult *result;
 
 	index->rd_indam = (IndexAmRoutine *) own;
 	pfree(planned);
 
-	info->ii_ParallelWorkers = workers_by_core(heap, index, &rows);
+	info->ii_ParallelWorkers = workers_by_core(heap, index);
 	if (info->ii_ParallelWorkers == 0)
 		return own->ambuild(heap, index, info);
 
 	context = AllocSetContextCreate(CurrentMemoryContext, "index build",
 									ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(context);
-	refusal = prepare_table(heap, index, info, rows);
+	refusal = prepare_table(heap, index, info);
 	if (refusal != NULL)
 	{
 		ereport(DEBUG1,
