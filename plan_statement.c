@@ -223,8 +223,9 @@ not_analyzed(PlannedStmt *stmt)
  *
  * If stmt reads temporary tables without workers only because of the flush, add
  * their names, unless it has dropped one of them; with COSTS also, in planner
- * cost units, what their flush costs now, what their accounts have of it, and
- * what workers would save.  Allocates in the current memory context.
+ * cost units, what their flush costs now, what their accounts have of it, what
+ * workers would save, and if that is cheaper, what sharing pages costs.  Allocates
+ * in the current memory context.
  */
 void
 tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
@@ -269,7 +270,13 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 			{"account", "Refused Flush Account", flush.account, 2},
 			{"saving", "Refused Flush Saving", saving + flush.search, 2}
 		};
+		const ExplainNumber share[] = {
+			{"pages", "Refused Pages Shared", flush.shareable},
+			{"cost", "Refused Share Cost", flush.charge, 2}
+		};
 
 		tp_explain_numbers("Flush Refused", refused, lengthof(refused), es);
+		if (flush.share)
+			tp_explain_numbers("Share Refused", share, lengthof(share), es);
 	}
 }

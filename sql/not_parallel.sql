@@ -56,6 +56,9 @@ BEGIN
 			saving := substring(line FROM 'saving=([0-9.]+)');
 			RETURN NEXT regexp_replace(substring(line FROM 'dirtied=\d+'), '=[1-9]\d*', ' > 0') || CASE WHEN saving > 0 THEN
 				CASE WHEN cost > saving THEN ', cost more' ELSE ', cost less' END END;
+		ELSIF line ~ 'Share Refused' THEN
+			cost := substring(line FROM 'cost=([0-9.]+)');
+			RETURN NEXT 'to share: ' || CASE WHEN cost > saving THEN 'more' ELSE 'less' END;
 		END IF;
 	END LOOP;
 END $$;
@@ -99,6 +102,16 @@ SELECT refused('SELECT count(*) FROM t');
 SELECT flush_price('SELECT count(*) FROM t', 0.015) AS price \gset
 SET temp_parallel.write_temp_page_cost = :price;
 SELECT refused('SELECT count(*) FROM t');
+
+-- Where sharing the pages is cheaper, what that costs is what has to be less than the saving.
+SELECT current_setting('parallel_setup_cost')::float8 - 5 +
+	flush_price('SELECT count(*) FROM t', 0)::float8 * pg_dirty_local_buffers() AS setup_cost \gset
+SET parallel_setup_cost = :setup_cost;
+SELECT refused('SELECT count(*) FROM t');
+SET temp_parallel.share_local_buffers = on;
+SELECT refused('SELECT count(*) FROM t');
+SET temp_parallel.share_local_buffers = off;
+SET parallel_setup_cost = 10;
 
 -- Workers that save less than that anyway are not lost by the flush: before 18, disabled
 -- joins cost so much that nothing else counts.
