@@ -42,8 +42,6 @@
 
 #include "plan.h"
 
-static bool may_be_parallel(PlannerInfo *root, RelOptInfo *rel,
-							RangeTblEntry *rte);
 static void make_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
 					   RangeTblEntry *rte);
 
