@@ -251,8 +251,9 @@ cost_of_row(Relation index, IndexInfo *info, double rows)
 }
 
 /*
- * The number of rows of heap, by some of its pages.  Most indexes are built before the
- * first ANALYZE, when the planner knows no more than the types of its columns.
+ * The number of rows of heap that nobody has deleted or replaced, by some of its pages.
+ * Most indexes are built before the first ANALYZE, when the planner knows no more than
+ * the types of its columns.
  */
 static double
 estimate_rows(Relation heap)
@@ -264,8 +265,15 @@ estimate_rows(Relation heap)
 	for (int i = 0; i < sample; i++)
 	{
 		Buffer		buffer = ReadBuffer(heap, pages * i / sample);
+		Page		page = BufferGetPage(buffer);
 
-		rows += PageGetMaxOffsetNumber(BufferGetPage(buffer));
+		for (OffsetNumber off = PageGetMaxOffsetNumber(page); off > 0; off--)
+		{
+			ItemId		lp = PageGetItemId(page, off);
+
+			rows += ItemIdIsNormal(lp) &&
+				HeapTupleHeaderIsOnlyLocked((HeapTupleHeader) PageGetItem(page, lp));
+		}
 		ReleaseBuffer(buffer);
 	}
 	return Max(rows * pages / sample, 2);
@@ -301,7 +309,7 @@ pays(Relation heap, Relation index, IndexInfo *info, double toast_pages)
 	return false;
 }
 
-/* The process that a_worker_is_free() starts.  It is mostly stopped before it starts. */
+/* The process that a_worker_is_free() starts.  It ends at once. */
 void
 tp_try_worker_main(Datum arg)
 {
@@ -329,7 +337,6 @@ a_worker_is_free(void)
 	worker.bgw_notify_pid = MyProcPid;
 	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
 		return false;
-	TerminateBackgroundWorker(handle);
 	(void) WaitForBackgroundWorkerShutdown(handle);
 	return true;
 }
@@ -405,9 +412,16 @@ prepare_table(Relation heap, Relation index, IndexInfo *info)
 		toast = tp_relation_open(heap->rd_rel->reltoastrelid);
 		toast_pages = RelationGetNumberOfBlocks(toast);
 	}
-	/* one process alone may do without files; as tp_rows_exceed_file_limit() */
+
+	/*
+	 * One process alone may do without files; as tp_rows_exceed_file_limit().
+	 * How large the values of expressions are, and the keys in arrays, is not
+	 * known.
+	 */
 	if (temp_file_limit >= 0 &&
-		(RelationGetNumberOfBlocks(heap) + toast_pages) * BLCKSZ > temp_file_limit * 1024.0 / 2)
+		(info->ii_Expressions != NIL || index->rd_rel->relam == GIN_AM_OID ||
+		 (RelationGetNumberOfBlocks(heap) + toast_pages) * info->ii_NumIndexAttrs *
+		 BLCKSZ > temp_file_limit * 1024.0 / 2))
 		refusal = "the rows to sort may exceed temp_file_limit";
 	else if (RelationGetParallelWorkers(heap, -1) == -1 &&
 			 !pays(heap, index, info, toast_pages))

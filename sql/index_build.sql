@@ -208,8 +208,22 @@ SET temp_file_limit = '100kB';
 SELECT * FROM why_not('REINDEX INDEX t_id');
 SET temp_file_limit = '1GB';
 REINDEX INDEX t_id;
-RESET temp_file_limit;
 SELECT * FROM report('t', 2);
+-- How large what is sorted becomes is not known of an expression and of what GIN extracts.
+SELECT * FROM why_not($$CREATE INDEX t_long ON t (rpad(s, 200, v))$$);
+SELECT * FROM report('t', 1);
+DROP INDEX t_long;
+CREATE TEMP TABLE words WITH (parallel_workers = 2) AS
+SELECT g AS id, ARRAY[md5(g::text), 'row ' || g] AS w FROM generate_series(1, 3000) g;
+CREATE INDEX words_w ON words USING gin (w);
+SELECT * FROM report('words', 1);
+-- a column in the index twice
+SELECT pg_relation_size('t') * 3 / 1024 AS size \gset
+SET temp_file_limit = :size;
+SELECT * FROM why_not('CREATE INDEX t_twice ON t (s, s)');
+RESET temp_file_limit;
+SELECT * FROM report('t', 1);
+DROP INDEX t_twice;
 
 -- Without the storage parameter, core's rules: the table's size and the memory; and
 -- the saving, which a table with dirty pages has to pay for.
@@ -254,6 +268,14 @@ SET maintenance_work_mem = '64MB';
 SELECT pg_flush_local_buffers() >= 0 AS clean;
 SELECT * FROM why_not('CREATE INDEX sorted_partial ON sorted (id) WHERE id % 1000 = 0');
 SELECT * FROM report('sorted');
+-- Rows that have been deleted are not sorted, so that workers save next to nothing.
+CREATE TEMP TABLE deleted AS SELECT g AS id FROM generate_series(1, 300000) g;
+SET temp_parallel.write_temp_page_cost = 1;
+CREATE INDEX ON deleted (id);
+SELECT * FROM report('deleted');
+DELETE FROM deleted WHERE id % 1000 <> 0;
+SELECT * FROM why_not('CREATE INDEX deleted_few ON deleted (id)');
+SELECT * FROM report('deleted');
 -- The keys of GIN are of fixed length, the values are not.
 ALTER TABLE toasted ADD a int[];
 ALTER TABLE toasted ALTER a SET STORAGE EXTERNAL;

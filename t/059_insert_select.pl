@@ -178,6 +178,6 @@ CREATE INDEX ON target (k);
 $other->quit;
 nothing_left($node, 'sessions have ended');
 # before the shutdown, which may meet the last psql's backend on its way out
-log_is_clean($node, qr/$from_core|terminating/);
+log_is_clean($node, qr/$from_core|terminating (connection|background worker "parallel worker")/);
 $node->stop;
 done_testing();

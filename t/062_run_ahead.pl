@@ -145,6 +145,6 @@ foreach my $pool (@pools)
 
 $other->quit;
 nothing_left($node, 'sessions have ended');
-log_is_clean($node, qr/$from_core|terminating/);
+log_is_clean($node, qr/$from_core|terminating (connection|background worker "parallel worker")/);
 $node->stop;
 done_testing();

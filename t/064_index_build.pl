@@ -189,7 +189,24 @@ foreach my $pool ('800kB', '32MB')
 	$s->quit;
 	nothing_left($node, "$pool, terminated session", $other);
 }
-log_is_clean($node, qr/$from_core|terminating|could not create unique index|No space left on device/);
+log_is_clean($node, qr/$from_core|terminating (connection|background worker "parallel worker")|could not create unique index|No space left on device/);
+
+# The process that is started to see whether a worker is free ends by itself: if it was
+# terminated, the log of a busy server would have a FATAL for some of the indexes.
+{
+	my $s = fault_session($node, '800kB');
+
+	make($s);
+	# the postmaster writes the message, and may reload later than a session
+	my $log_start = -s $node->logfile;
+	$other->safe('ALTER SYSTEM SET log_min_messages = debug1; SELECT pg_reload_conf();');
+	$node->wait_for_log(qr/parameter "log_min_messages" changed/, $log_start);
+	$s->safe("$build;");
+	$node->wait_for_log(qr/background worker "temp_parallel" \(PID \d+\) exited with exit code 0/, $log_start);
+	pass('the process that has been started ends by itself');
+	$other->safe('ALTER SYSTEM RESET log_min_messages; SELECT pg_reload_conf();');
+	$s->quit;
+}
 
 # A worker, and the leader, that are killed: the server restarts.
 foreach my $which ('leader_pid = ', 'pid = ')

@@ -15,7 +15,7 @@ from .statements import PREPARE
 
 # What must not be in a server's log. The comparison judges errors.
 SUSPECT = re.compile(
-    r"TRAP:|PANIC:|FATAL:  (?!terminating|the database|connection|sorry)|was terminated by signal"
+    r"TRAP:|PANIC:|FATAL:  (?!terminating (?!.*temp_parallel)|the database|connection|sorry)|was terminated by signal"
     r"|WARNING:|could not (open|read|write|seek|fsync|extend)|invalid page|page verification"
     r"|resource was not closed|leak|still referenced")
 HARMLESS = re.compile(r"terminating connection because of crash|there is (no|already a) transaction"
