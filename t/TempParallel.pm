@@ -427,7 +427,7 @@ sub log_is_clean
 {
 	my ($node, $allowed) = @_;
 	my @lines = grep {
-		/PANIC|TRAP|WARNING|leak|still referenced|terminated by (signal|exception)|could not|invalid page|worker "temp_parallel/
+		/PANIC|TRAP|WARNING|leak|still referenced|terminated by (signal|exception)|could not|invalid page|terminating background worker "temp_parallel/
 	} split /\n/, slurp_file($node->logfile);
 
 	@lines = grep { $_ !~ $allowed } @lines if defined $allowed;
