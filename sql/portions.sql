@@ -4,6 +4,7 @@
 -- from another moment, or an error is raised that is not raised without workers.
 --
 CREATE EXTENSION temp_parallel;
+SET compute_query_id = off;	-- EXPLAIN VERBOSE prints it
 LOAD 'temp_parallel';
 \i sql/include/portions.sql
 \set run 'SELECT * FROM pg_temp.portions'

@@ -7,6 +7,7 @@
 --
 LOAD 'temp_parallel';
 CREATE EXTENSION temp_parallel;
+SET compute_query_id = off;	-- EXPLAIN VERBOSE prints it
 \i sql/include/changes.sql
 \set run 'SELECT * FROM pg_temp.changes'
 
