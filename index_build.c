@@ -256,7 +256,7 @@ cost_of_row(Relation index, IndexInfo *info, double rows)
  * the types of its columns.
  */
 static double
-estimate_rows(Relation heap)
+live_rows(Relation heap)
 {
 	const int	sample = 16;
 	double		pages = RelationGetNumberOfBlocks(heap);
@@ -289,7 +289,7 @@ pays(Relation heap, Relation index, IndexInfo *info, double toast_pages)
 {
 	FlushCost	flush = tp_flush_estimate(list_make1_oid(RelationGetRelid(heap)), NIL, false);
 	Cost		price = flush.cost - flush.search;
-	double		rows = estimate_rows(heap);
+	double		rows = live_rows(heap);
 	double		processes = Min(info->ii_ParallelWorkers + 1, tp_usable_processors());
 	Cost		saving = rows * cost_of_row(index, info, rows) * (1 - 1 / processes) -
 		parallel_setup_cost - flush.search - LOOK_AT_ROW * cpu_operator_cost * rows;
