@@ -306,8 +306,16 @@ temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 {
 	TempFlushState *state = (TempFlushState *) css;
 
+	if (state->gather == NULL)
+		elog(ERROR, "flush node does not know its Gather");
 	state->limit = pages_to_share(state);
-	state->capacity = state->limit + tp_listed_buffers();
+
+	/*
+	 * A launch without workers leaves pages dirty, of which other Gathers may
+	 * list any before the next one.
+	 */
+	state->capacity = tp_sends_temp_toast_pointer(state->gather) ?
+		tp_pool_size() : state->limit + tp_listed_buffers();
 	/* for the key under which a worker finds it before it knows the node */
 	shm_toc_estimate_keys(&pcxt->estimator, 1);
 	return add_size(offsetof(FlushShared, pages),
@@ -339,8 +347,6 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	int64		written;
 	ListCell   *lc;
 
-	if (state->gather == NULL)
-		elog(ERROR, "flush node does not know its Gather");
 	tp_check_flushed(&css->ss.ps, plan);
 	foreach(lc, plan->relids)
 	{

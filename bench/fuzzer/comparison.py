@@ -1,5 +1,6 @@
 """A query is run in all modes, and the answers are compared."""
 
+import random
 from dataclasses import dataclass, field
 
 from . import answers, settings
@@ -75,8 +76,9 @@ class Comparer(Tables):
         if mode == settings.OFF:
             values.update(run.query.off)
         elif mode == settings.ZERO and values["temp_parallel.share_local_buffers"] == "on":
-            # What costs little to write is not shared, or not for long.
-            values["temp_parallel.write_temp_page_cost"] = "1"
+            # What costs little to write is not shared, or not for long. Not drawn from rng, as in
+            # random_settings().
+            values["temp_parallel.write_temp_page_cost"] = random.Random(repr(values)).choice(["1", "1", "0.1"])
         if self.options.cassert:
             values["debug_discard_caches"] = str(int(run.storm and mode == settings.ZERO))
         return values

@@ -156,14 +156,15 @@ class Values:
         table = rng.choice(self.tables)
         return table.name if not permanent or rng.random() < 0.6 else table.control
 
-    def body(self, given, scalar=False, r="b"):
-        """A query whose workers detoast the values: given is a list of (Value, expression)."""
+    def body(self, given, scalar=False, r="b", big=None):
+        """A query whose workers detoast the values: given is a list of (Value, expression). It is over
+        the table big, if that is given."""
         rng = self.rng
         some = f"{r}.id % {rng.choice([5, 20, 20, 50])} = {rng.randrange(5)}"
         looks = [value.look(rng, p, r) for value, p in given]
         look = " + ".join(f"coalesce({x}, 7)::bigint" for x in looks)
         # a query over permanent tables with such a parameter is the server's, which fails
-        source = f"{self.big(all('SELECT' in p for _, p in given))} {r}"
+        source = f"{big or self.big(all('SELECT' in p for _, p in given))} {r}"
         if rng.random() < 0.15:
             # its table is also in the query
             source += f" JOIN {given[0][0].table} j ON j.id = {r}.id % 9"
@@ -230,15 +231,20 @@ class Values:
             return (f"SELECT v.x AS x1, q.x1 AS x2, q.x2 AS x3 FROM (VALUES (1), (2), (3)) v(x), LATERAL"
                     f" ({self.body(given, scalar=True)} HAVING count(*) > v.x) q")
         if choice < 0.93:
-            # ... with another value.
+            # ... with another value, or none.
             value = self.value()
-            p = (f"(SELECT s.{value.column} FROM {value.table} s WHERE s.id = v.x + {value.number - 1})")
+            p = (f"(SELECT s.{value.column} FROM {value.table} s WHERE s.id = v.x + {value.number - 1}"
+                 f"{rng.choice(['', ' AND v.x % 2 = 1'])})")
             first = rng.choice(["(VALUES (1), (2), (3), (4)) v(x)",
                                 f"(SELECT id % 6 AS x FROM {value.table} LIMIT 4) v"])
             if first.startswith("(SELECT"):
                 first = first.replace(" LIMIT", " ORDER BY id LIMIT")
-            return (f"SELECT v.x AS x1, q.x1 AS x2, q.x2 AS x3 FROM {first}, LATERAL"
-                    f" ({self.body([(value, p)], scalar=True)}) q")
+            # Another Gather may read the table between two launches, of which the first one has
+            # been left to the leader.
+            big = self.big()
+            other = rng.choice(["", f" + (SELECT count(*) FROM {big} m JOIN {self.big()} o USING (id))"])
+            return (f"SELECT v.x AS x1, q.x1 AS x2, q.x2{other} AS x3 FROM {first}, LATERAL"
+                    f" ({self.body([(value, p)], scalar=True, big=big)}) q")
         value, _ = given[0]
         return (f"WITH w AS MATERIALIZED ({value.query}) "
                 + self.body([(value, f"(SELECT w.{value.column} FROM w)")]))
