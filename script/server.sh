@@ -7,6 +7,8 @@
 #                            enabled, and with segments of 6 blocks, so that a
 #                            small table has several files; builds it from the
 #                            source of Debian's package if necessary
+#   memcheck_server VERSION  the same, of one that tells Valgrind about its memory, for
+#                            bench/memcheck; without assertions
 #   wheel_packages           the Debian packages for wheel_server
 #   wheel_server VERSION     sets $pg_config to that of a server from a Python wheel,
 #                            for a version that no Debian suite has; fetches it if
@@ -60,6 +62,13 @@ build_server() {
 	[ "$1" = 15 ] || options+=(--with-segsize-blocks=6)
 	options+=('CFLAGS=-Og -g -fno-omit-frame-pointer')
 	cached_server "cassert-$1" make_build "$1"
+	pg_config=$dir/bin/pg_config
+}
+
+memcheck_server() {
+	local dir options=(--enable-debug --without-icu --without-readline --without-zlib
+		CPPFLAGS=-DUSE_VALGRIND 'CFLAGS=-O2 -g -fno-omit-frame-pointer')
+	cached_server "memcheck-$1" make_build "$1"
 	pg_config=$dir/bin/pg_config
 }
 
