@@ -23,6 +23,7 @@
 
 #include "access/htup_details.h"
 #include "access/sysattr.h"
+#include "catalog/partition.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_proc.h"
@@ -46,6 +47,7 @@ static const char *const refusals[] = {
 	[RUN_AHEAD_SHARED_WITH] = "WITH is also used while rows are changed",
 	[RUN_AHEAD_CURRENT_OF] = "WHERE CURRENT OF",
 	[RUN_AHEAD_UNIQUE_COLUMN] = "changes a column of a unique index",
+	[RUN_AHEAD_TRIGGER] = "BEFORE trigger for each row",
 	[RUN_AHEAD_GAINS_LITTLE] = "workers would save less than 15 % of its cost",
 	[RUN_AHEAD_TOO_LARGE] = "its rows may exceed temp_file_limit",
 };
@@ -198,20 +200,13 @@ tp_may_read_cte(PlannedStmt *stmt, List *expressions)
 }
 
 /*
- * Does a unique index of table relid, or an exclusion constraint, that is checked as
- * each row is changed depend on one of columns, a List of their numbers, or on a
- * generated one; or is there one at all if triggers may set other columns, or besides
- * that of a key if rows are replaced?  Whether a row meets another one that is still to
- * be changed depends on their order, which for a statement like SET n = n - 1 mostly is
- * that in which they were inserted.
+ * Does a unique index of table, or an exclusion constraint, that is checked as each row
+ * is changed depend on one of columns, a List of their names, or on a generated one; or
+ * is there one at all if any is set?
  */
 static bool
-unique_index_has(Oid relid, List *columns, bool replaced)
+unique_index_has(Relation table, List *columns, bool any)
 {
-	Relation	table = tp_relation_open(relid);
-	bool		triggers = table->trigdesc != NULL &&
-		table->trigdesc->trig_update_before_row;
-	int			n = 0;
 	bool		result = false;
 	ListCell   *lc;
 
@@ -224,7 +219,7 @@ unique_index_has(Oid relid, List *columns, bool replaced)
 
 		if (form->indimmediate && (form->indisunique || form->indisexclusion))
 		{
-			n++;
+			result = result || any;
 			for (int i = 0; i < form->indnkeyatts; i++)
 			{
 				if (form->indkey.values[i] != 0)
@@ -237,52 +232,98 @@ unique_index_has(Oid relid, List *columns, bool replaced)
 		while ((attr = bms_next_member(attrs, attr)) >= 0)
 		{
 			int			column = attr + FirstLowInvalidHeapAttributeNumber;
+			Form_pg_attribute form_attr = column <= 0 ? NULL :
+				TupleDescAttr(RelationGetDescr(table), column - 1);
 
 			/* 0 is a whole row */
-			result = result || column == 0 || list_member_int(columns, column) ||
-				(column > 0 && TupleDescAttr(RelationGetDescr(table), column - 1)->attgenerated);
+			result = result || form_attr == NULL || form_attr->attgenerated ||
+				list_member(columns, makeString(NameStr(form_attr->attname)));
 		}
 		RelationClose(index);
 	}
-	RelationClose(table);
-	return result || (triggers && n > 0) || (replaced && n > 1);
+	return result;
+}
+
+/* Is table partitioned by one of columns, a List of their names? */
+static bool
+is_partitioned_by(Relation table, List *columns)
+{
+	Bitmapset  *attrs = NULL;
+	ListCell   *lc;
+
+	if (table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+		return false;
+	foreach(lc, columns)
+		attrs = bms_add_member(attrs, get_attnum(RelationGetRelid(table), strVal(lfirst(lc))) -
+							   FirstLowInvalidHeapAttributeNumber);
+	return has_partition_attrs(table, attrs, NULL);
 }
 
 /*
- * Does modify, of stmt, change such a column of one of its tables?  MERGE may also delete
- * a row before or after it inserts another one with the same value, but hardly of the
- * columns by which it finds that none matches.
+ * May the order in which modify, of stmt, changes rows decide whether it fails?  Without
+ * workers it mostly is that in which the rows were inserted, and statements rely on that.
+ *
+ * Whether a row has the same unique value as another one that is still to be changed
+ * depends on it, as in SET n = n - 1; or as one that is still to be deleted, if rows are
+ * deleted and inserted, by MERGE or by moving to another partition.  And a trigger that is
+ * called before a row is changed may change other ones: those that the statement has
+ * changed already, or those that it would then fail to change.
+ *
+ * Takes ACCESS SHARE on the partitions of a table into which INSERT ... ON CONFLICT DO
+ * UPDATE inserts, which are locked only when they get a row; stmt is made anew if one of
+ * them changes.
  */
-static bool
-changes_unique_column(PlannedStmt *stmt, ModifyTable *modify)
+static RunAheadRefusal
+refusal_by_order(PlannedStmt *stmt, ModifyTable *modify)
 {
+	Oid			first = rt_fetch(linitial_int(modify->resultRelations), stmt->rtable)->relid;
+	Oid			root = modify->rootRelation == 0 ? first :
+		rt_fetch(modify->rootRelation, stmt->rtable)->relid;
+	List	   *numbers = list_copy(modify->onConflictCols);
+	List	   *columns = NIL;
+	List	   *tables;
+	bool		inserts = false;
+	bool		deletes = modify->operation == CMD_DELETE;
+	bool		moves = false;
+	RunAheadRefusal result = RUN_AHEAD_ALLOWED;
 	ListCell   *lc;
 
-	foreach(lc, modify->resultRelations)
+	if (modify->updateColnosLists != NIL)
+		numbers = list_concat(numbers, linitial(modify->updateColnosLists));
+	foreach(lc, modify->mergeActionLists == NIL ? NIL :
+			(List *) linitial(modify->mergeActionLists))
 	{
-		int			i = foreach_current_index(lc);
-		List	   *columns = list_copy(modify->onConflictCols);
-		bool		inserts = false;
-		bool		deletes = false;
-		ListCell   *action_lc;
+		MergeAction *action = lfirst(lc);
 
-		if (modify->updateColnosLists != NIL)
-			columns = list_concat(columns, list_nth(modify->updateColnosLists, i));
-		foreach(action_lc, modify->mergeActionLists == NIL ? NIL :
-				(List *) list_nth(modify->mergeActionLists, i))
-		{
-			MergeAction *action = lfirst(action_lc);
-
-			columns = list_concat(columns, action->updateColnos);
-			inserts = inserts || action->commandType == CMD_INSERT;
-			deletes = deletes || action->commandType == CMD_DELETE;
-		}
-		if ((columns != NIL || (inserts && deletes)) &&
-			unique_index_has(rt_fetch(lfirst_int(lc), stmt->rtable)->relid, columns,
-							 inserts && deletes))
-			return true;
+		numbers = list_concat(numbers, action->updateColnos);
+		inserts = inserts || action->commandType == CMD_INSERT;
+		deletes = deletes || action->commandType == CMD_DELETE;
 	}
-	return false;
+	if (numbers == NIL && !deletes)
+		return RUN_AHEAD_ALLOWED;
+	foreach(lc, numbers)
+		columns = lappend(columns, makeString(get_attname(first, lfirst_int(lc), false)));
+
+	tables = find_all_inheritors(root, AccessShareLock, NULL);
+	stmt->relationOids = list_concat_unique_oid(stmt->relationOids, tables);
+	foreach(lc, tables)
+	{
+		Relation	table = tp_relation_open(lfirst_oid(lc));
+
+		/* a partitioned table comes before its partitions */
+		moves = moves || is_partitioned_by(table, columns);
+		if (table->trigdesc != NULL &&
+			((columns != NIL && table->trigdesc->trig_update_before_row) ||
+			 ((deletes || moves) && table->trigdesc->trig_delete_before_row) ||
+			 ((inserts || moves) && table->trigdesc->trig_insert_before_row)))
+			result = RUN_AHEAD_TRIGGER;
+		else if (unique_index_has(table, columns, moves || (inserts && deletes)))
+			result = RUN_AHEAD_UNIQUE_COLUMN;
+		RelationClose(table);
+		if (result != RUN_AHEAD_ALLOWED)
+			break;
+	}
+	return result;
 }
 
 /*
@@ -297,12 +338,14 @@ tp_plan_refusal(PlannedStmt *stmt)
 								   modify->onConflictSet,
 								   modify->onConflictWhere,
 								   modify->mergeActionLists);
+	RunAheadRefusal refusal;
 
 	above = lappend(above, merge_join_conditions(modify));
 	if (tp_may_read_cte(stmt, above))
 		return RUN_AHEAD_SHARED_WITH;
-	if (changes_unique_column(stmt, modify))
-		return RUN_AHEAD_UNIQUE_COLUMN;
+	refusal = refusal_by_order(stmt, modify);
+	if (refusal != RUN_AHEAD_ALLOWED)
+		return refusal;
 	return tp_rows_exceed_file_limit(outerPlan(modify)) ?
 		RUN_AHEAD_TOO_LARGE : RUN_AHEAD_ALLOWED;
 }

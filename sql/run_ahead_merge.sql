@@ -13,7 +13,7 @@ SELECT current_setting('server_version_num')::int >= 170000 AS has_17,
 CREATE TABLE merge_p (id int PRIMARY KEY, k int, s text) WITH (autovacuum_enabled = off);
 INSERT INTO merge_p SELECT i, i % 10, 'p' || i FROM generate_series(500, 2000) i;
 ANALYZE merge_p;
-CREATE TEMP TABLE t (id int UNIQUE, k int, s text DEFAULT 'default', n serial);
+CREATE TEMP TABLE t (id int UNIQUE DEFERRABLE, k int, s text DEFAULT 'default', n serial);
 INSERT INTO t SELECT i, i % 7, 't' || i FROM generate_series(1, 1500) i;
 CREATE TEMP TABLE u (id int, k int, s text);
 INSERT INTO u SELECT i, i % 5, 'u' || i FROM generate_series(1, 2400, 3) i;
@@ -54,13 +54,15 @@ BEGIN
 	RETURN coalesce(NEW, OLD);
 END $$;
 INSERT INTO parts SELECT id, k, s FROM t;
-CREATE TRIGGER n BEFORE INSERT OR UPDATE OR DELETE ON parts FOR EACH ROW EXECUTE FUNCTION pg_temp.note();
+CREATE TRIGGER n AFTER INSERT OR UPDATE OR DELETE ON parts FOR EACH ROW EXECUTE FUNCTION pg_temp.note();
 ANALYZE parts;
 :run ('MERGE INTO parts USING u ON parts.id = u.id WHEN MATCHED AND u.k = 4 THEN DELETE WHEN MATCHED THEN UPDATE SET k = u.k, s = u.s WHEN NOT MATCHED THEN INSERT VALUES (u.id, u.k, u.s)', 'SELECT tableoid::regclass::text, id, k, s FROM parts UNION ALL SELECT what, id, 0, NULL FROM log');
+-- one that is called before a row is inserted, updated or deleted may change others
+CREATE TRIGGER b BEFORE INSERT ON parts_1 FOR EACH ROW EXECUTE FUNCTION pg_temp.note();
+:run ('MERGE INTO parts USING u ON parts.id = u.id WHEN MATCHED AND u.k = 4 THEN DELETE WHEN MATCHED THEN UPDATE SET k = u.k, s = u.s WHEN NOT MATCHED THEN INSERT VALUES (u.id, u.k, u.s)', 'SELECT tableoid::regclass::text, id, k, s FROM parts UNION ALL SELECT what, id, 0, NULL FROM log');
 
--- a row may be deleted before or after another one with the same unique value is inserted,
--- other than that of the key
-CREATE TEMP TABLE seats (id int UNIQUE, seat int UNIQUE);
+-- a row may be deleted before or after another one with the same unique value is inserted
+CREATE TEMP TABLE seats (id int, seat int UNIQUE);
 INSERT INTO seats SELECT id, id FROM t ORDER BY id;
 :run ('MERGE INTO seats USING (SELECT CASE n WHEN 1 THEN id ELSE -id END AS id, id AS seat FROM u, generate_series(1, 2) n ORDER BY u.id, n) s ON seats.id = s.id WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (s.id, 100000 + s.id)', 'TABLE seats');
 :run ('MERGE INTO seats USING u ON seats.id = u.id WHEN MATCHED THEN DO NOTHING WHEN NOT MATCHED THEN INSERT VALUES (u.id, -u.id)', 'TABLE seats');

@@ -73,15 +73,21 @@ ANALYZE halves;
 :run ('UPDATE halves SET pos = pos - 1', 'TABLE halves');
 CREATE UNIQUE INDEX ON half_2 (pos);
 :run ('UPDATE halves SET pos = pos - 1', 'TABLE halves');
--- what a trigger may set, or an index on the whole row
-CREATE FUNCTION shifts() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.pos := OLD.pos - 1; RETURN NEW; END';
+-- of the partition to which a row moves, when another one with its value has left that
+CREATE TEMP TABLE sides (k int, pos int, pad text) PARTITION BY LIST (k);
+CREATE TEMP TABLE side_1 PARTITION OF sides FOR VALUES IN (1);
+CREATE TEMP TABLE side_2 (pad text, k int, pos int);
+ALTER TABLE sides ATTACH PARTITION side_2 FOR VALUES IN (2);
+INSERT INTO sides SELECT 1 + i % 2, i / 2, 'x' FROM generate_series(0, 3999) i;
+ANALYZE sides;
+:run ('UPDATE sides SET k = 3 - k', 'SELECT k, pos, pad FROM sides');
+CREATE UNIQUE INDEX side_pos ON side_1 (pos);
+:run ('UPDATE sides SET k = 3 - k', 'SELECT k, pos, pad FROM sides');
+:run ('UPDATE sides SET k = 1 WHERE k = 2 AND pos > 5000', 'SELECT k, pos, pad FROM sides');
+:run ('UPDATE sides SET pad = k', 'SELECT k, pos, pad FROM sides');
+DROP TABLE sides;
+-- an index on the whole row
 ALTER TABLE shift DROP g;
-CREATE TRIGGER shifts BEFORE UPDATE ON shift FOR EACH ROW EXECUTE FUNCTION shifts();
-:run ('UPDATE shift SET k = 0', 'TABLE shift');
-CREATE UNIQUE INDEX shift_pos ON shift (pos);
-:run ('UPDATE shift SET k = 0', 'TABLE shift');
-DROP INDEX shift_pos;
-DROP TRIGGER shifts ON shift;
 SET client_min_messages = warning;
 CREATE FUNCTION whole(shift) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1.pos';
 RESET client_min_messages;
@@ -93,8 +99,10 @@ CREATE UNIQUE INDEX ON shift (id);
 :run ('INSERT INTO shift (id, pos) SELECT id, 0 FROM t ON CONFLICT (id) DO UPDATE SET pos = shift.pos - 1', 'TABLE shift');
 CREATE UNIQUE INDEX shift_pos ON shift (pos);
 :run ('INSERT INTO shift (id, pos) SELECT id, 0 FROM t ORDER BY id ON CONFLICT (id) DO UPDATE SET pos = shift.pos - 1', 'TABLE shift');
+-- the same, of a partition
+ALTER TABLE halves ADD PRIMARY KEY (id);
+:run ('INSERT INTO halves SELECT id, -id FROM t ON CONFLICT (id) DO UPDATE SET pos = halves.pos - 1', 'SELECT id, pos FROM halves');
 DROP TABLE halves, shift CASCADE;
-DROP FUNCTION shifts;
 -- the space of dead rows is used again, as the page of each row that is changed is pruned before:
 -- a table must not grow more by updates than without workers
 CREATE TEMP TABLE often (id int, k int, v int, pad text);
@@ -158,21 +166,9 @@ END $$;
 CREATE TRIGGER i INSTEAD OF UPDATE ON instead FOR EACH ROW EXECUTE FUNCTION pg_temp.instead();
 :run ('UPDATE instead SET s = u.s FROM u WHERE u.id = instead.id', 'TABLE t');
 
--- triggers: before and after rows and statements, with transition tables; rows that they
--- refuse, change, or write elsewhere
+-- triggers: after rows and statements, with transition tables, that write elsewhere
 CREATE TEMP TABLE log (what text, n bigint);
 CREATE TEMP TABLE watched (LIKE t);
-CREATE FUNCTION pg_temp.before_row() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-	IF OLD.id % 11 = 0 THEN
-		RETURN NULL;
-	END IF;
-	IF TG_OP = 'DELETE' THEN
-		RETURN OLD;
-	END IF;
-	NEW.s := NEW.s || ' before';
-	RETURN NEW;
-END $$;
 CREATE FUNCTION pg_temp.after_row() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	INSERT INTO log VALUES (TG_OP, OLD.id);
@@ -183,7 +179,6 @@ BEGIN
 	INSERT INTO log SELECT TG_OP || ' statement', sum(id) FROM before;
 	RETURN NULL;
 END $$;
-CREATE TRIGGER b BEFORE UPDATE OR DELETE ON watched FOR EACH ROW EXECUTE FUNCTION pg_temp.before_row();
 CREATE TRIGGER a AFTER UPDATE OR DELETE ON watched FOR EACH ROW EXECUTE FUNCTION pg_temp.after_row();
 CREATE TRIGGER su AFTER UPDATE ON watched REFERENCING OLD TABLE AS before FOR EACH STATEMENT EXECUTE FUNCTION pg_temp.after_statement();
 CREATE TRIGGER sd AFTER DELETE ON watched REFERENCING OLD TABLE AS before FOR EACH STATEMENT EXECUTE FUNCTION pg_temp.after_statement();
@@ -192,21 +187,42 @@ ANALYZE watched;
 \set watched 'SELECT s, id FROM watched UNION ALL SELECT what, n FROM log'
 :run ('UPDATE watched SET k = u.k FROM u WHERE u.id = watched.id RETURNING watched.id, watched.s', :'watched');
 :run ('DELETE FROM watched USING u WHERE u.id = watched.id RETURNING watched.id', :'watched');
--- one that changes the rows that the statement is about to change is core's error
-CREATE FUNCTION pg_temp.changes_others() RETURNS trigger LANGUAGE plpgsql AS $$
+-- One that is called before a row is changed may change other rows. If the statement has
+-- reached these before, it succeeds; if not, it fails. Here children come before their parents.
+CREATE TEMP TABLE tree (id int, parent int, pad text);
+INSERT INTO tree SELECT i, i + 1000, 'x' FROM generate_series(1, 2000) i;
+CREATE INDEX ON tree (parent);
+ANALYZE tree;
+CREATE FUNCTION pg_temp.children() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-	IF pg_trigger_depth() = 1 THEN
-		UPDATE chained SET k = -1 WHERE id = OLD.id + 1;
+	IF TG_OP = 'DELETE' THEN
+		DELETE FROM tree WHERE parent = OLD.id;
+		RETURN OLD;
 	END IF;
+	UPDATE tree SET pad = 'child' WHERE parent = OLD.id AND pad = 'x';
 	RETURN NEW;
 END $$;
-CREATE TEMP TABLE chained AS SELECT * FROM t WHERE id < 100;
-CREATE TRIGGER c BEFORE UPDATE ON chained FOR EACH ROW EXECUTE FUNCTION pg_temp.changes_others();
-ANALYZE chained;
-\set VERBOSITY terse
-:run ('UPDATE chained SET s = u.s FROM u WHERE u.id = chained.id', 'TABLE chained');
-:run ('UPDATE chained SET s = ''x'' WHERE k < 4', 'TABLE chained');
-\set VERBOSITY default
+CREATE TRIGGER c BEFORE DELETE ON tree FOR EACH ROW EXECUTE FUNCTION pg_temp.children();
+:run ('DELETE FROM tree WHERE id % 2 = 0', 'TABLE tree');
+:run ('UPDATE tree SET pad = k FROM u WHERE u.id = tree.id', 'TABLE tree');
+DROP TRIGGER c ON tree;
+CREATE TRIGGER c BEFORE UPDATE ON tree FOR EACH ROW EXECUTE FUNCTION pg_temp.children();
+:run ('UPDATE tree SET pad = k FROM u WHERE u.id = tree.id', 'TABLE tree');
+:run ('DELETE FROM tree WHERE id % 2 = 0', 'TABLE tree');
+-- of one partition; of one to which rows move
+CREATE TEMP TABLE trees (id int, k int) PARTITION BY LIST (k);
+CREATE TEMP TABLE trees_0 PARTITION OF trees FOR VALUES IN (0);
+CREATE TEMP TABLE trees_1 PARTITION OF trees FOR VALUES IN (1);
+INSERT INTO trees SELECT i, i % 2 FROM generate_series(1, 2000) i;
+ANALYZE trees;
+CREATE FUNCTION pg_temp.nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN coalesce(NEW, OLD); END';
+CREATE TRIGGER n BEFORE INSERT ON trees_0 FOR EACH ROW EXECUTE FUNCTION pg_temp.nothing();
+:run ('UPDATE trees SET id = -id WHERE id % 3 = 0', 'TABLE trees');
+:run ('DELETE FROM trees WHERE id % 3 = 0', 'TABLE trees');
+:run ('UPDATE trees SET k = 1 - k WHERE id % 3 = 0', 'TABLE trees');
+DROP TRIGGER n ON trees_0;
+CREATE TRIGGER n BEFORE DELETE ON trees_1 FOR EACH ROW EXECUTE FUNCTION pg_temp.nothing();
+:run ('DELETE FROM trees WHERE id % 3 = 0', 'TABLE trees');
 
 -- foreign keys between temporary tables, and those that are checked at the end
 CREATE TEMP TABLE referenced (id int PRIMARY KEY, k int);
