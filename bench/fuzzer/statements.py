@@ -68,6 +68,8 @@ FUNCTIONS = [
     " EXECUTE format('INSERT INTO %I VALUES ($1)', TG_ARGV[0]) USING concat_ws(' ', TG_WHEN, TG_OP, OLD.id, NEW.id);"
     " IF TG_OP = 'DELETE' THEN RETURN CASE WHEN OLD.id % 11 <> 3 THEN OLD END; END IF;"
     " NEW.v := NEW.v || '!'; RETURN CASE WHEN NEW.id % 11 <> 4 THEN NEW END; END $$",
+    "CREATE FUNCTION fz.deletes_others() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+    " EXECUTE format('DELETE FROM %I WHERE k = $1', TG_TABLE_NAME) USING OLD.id; RETURN OLD; END $$",
     "CREATE FUNCTION fz.log_statement() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE s text := TG_OP; BEGIN"
     " IF TG_OP <> 'INSERT' THEN s := s || (SELECT count(*) || ' ' || sum(hashtext(r::text)) FROM removed r); END IF;"
     " IF TG_OP <> 'DELETE' THEN s := s || (SELECT count(*) || ' ' || sum(hashtext(a::text)) FROM added a); END IF;"

@@ -78,8 +78,11 @@ TARGETS = {
         (moved(f"{T}_0", "id % 4 <> 0"), moved(f"{T}_1", "true")), read=PARTS, unique=False),
     "row triggers": Target(
         (f"CREATE TEMP TABLE {T} {COLUMNS}", LOG),
-        (trigger("BEFORE", "INSERT OR UPDATE OR DELETE", "ROW", "fz.changes_row"),
+        (trigger("BEFORE", "INSERT", "ROW", "fz.changes_row"),
          trigger("AFTER", "INSERT OR UPDATE OR DELETE", "ROW")), read=(T, f"{T}_log")),
+    "triggers before rows": Target(
+        (f"CREATE TEMP TABLE {T} {COLUMNS}", LOG),
+        (trigger("BEFORE", "INSERT OR UPDATE OR DELETE", "ROW", "fz.changes_row"),), read=(T, f"{T}_log")),
     "statement triggers": Target(
         (f"CREATE TEMP TABLE {T} {COLUMNS}", LOG), STATEMENT_TRIGGERS, read=(T, f"{T}_log")),
     # The server's MERGE records the row that it has inserted before in the transition table of
@@ -122,6 +125,38 @@ TARGETS = {
          f"CREATE POLICY p ON {T} USING (part <> 1 OR k > 50) WITH CHECK (k IS DISTINCT FROM 88)"),
         role="fuzz_reader"),
 }
+
+FIRST = (f"CREATE TEMP TABLE {T}_0 PARTITION OF {T} FOR VALUES FROM (MINVALUE) TO (1)",
+         f"CREATE TEMP TABLE {T}_1 PARTITION OF {T} FOR VALUES FROM (1) TO (MAXVALUE)")
+# Targets with their rows, and statements that succeed if rows are changed in the order in which
+# the server finds them without workers.
+IN_ORDER = [
+    # A row moves to a partition when another one with its k has left that.
+    (Target((f"CREATE TEMP TABLE {T} {COLUMNS} PARTITION BY RANGE (part)", *FIRST,
+             f"INSERT INTO {T} SELECT g, g % 2, g / 2, 'v' FROM generate_series(0, 1999) g",
+             f"CREATE UNIQUE INDEX ON {T}_0 (k)")),
+     f"UPDATE {T} t SET part = 1 - part"),
+    # A unique index of a partition alone.
+    (Target((f"CREATE TEMP TABLE {T} (id int PRIMARY KEY, part int, k int, v text) PARTITION BY RANGE (id)", *FIRST,
+             f"INSERT INTO {T} SELECT g, 0, g, 'v' FROM generate_series(1, 1000) g",
+             f"CREATE UNIQUE INDEX ON {T}_1 (k)", f"CREATE TEMP TABLE {T}_s AS SELECT * FROM {T} ORDER BY id",
+             f"ANALYZE {T}_s")),
+     f"INSERT INTO {T} AS t SELECT id, part, -k, v FROM {T}_s s WHERE k % 7 <> 3 OR v = 'v'"
+     " ON CONFLICT (id) DO UPDATE SET k = t.k - 1"),
+    # The row with some k is deleted before another one is inserted.
+    (Target((f"CREATE TEMP TABLE {T} (id int, part int, k int UNIQUE, v text)",
+             f"INSERT INTO {T} SELECT g, 0, g, repeat('v', 50) FROM generate_series(1, 1500) g",
+             f"CREATE TEMP TABLE {T}_s AS SELECT CASE g % 2 WHEN 1 THEN (g + 1) / 2 ELSE 100000 + g END AS id,"
+             " (g + 1) / 2 AS k FROM generate_series(1, 3000) g", f"ANALYZE {T}, {T}_s")),
+     f"MERGE INTO {T} t USING {T}_s s ON t.id = s.id WHEN MATCHED THEN DELETE"
+     " WHEN NOT MATCHED THEN INSERT VALUES (s.id, 1, s.k, 'new')"),
+    # The trigger finds no other row, as these have been deleted before.
+    (Target((f"CREATE TEMP TABLE {T} {COLUMNS}",
+             f"INSERT INTO {T} SELECT g, g % 5, g + 500, 'v' FROM generate_series(1, 1000) g",
+             f"CREATE INDEX ON {T} (k)", f"CREATE TRIGGER d BEFORE DELETE ON {T} FOR EACH ROW"
+             " EXECUTE FUNCTION fz.deletes_others()")),
+     f"DELETE FROM {T} t WHERE part <> 3 OR v = 'v'"),
+]
 
 
 def may_be_permanent(target):
@@ -173,4 +208,5 @@ def dropped(target):
     """The statements that drop the target and what belongs to it."""
     created = "".join(target.create)
     return [f"DROP TABLE {T} CASCADE"] + [
-        f"DROP TABLE {name}" for name in (f"{T}_c", f"{T}_r", f"{T}_log") if f"{name} (" in created]
+        f"DROP TABLE {name}" for name in (f"{T}_c", f"{T}_r", f"{T}_s", f"{T}_log")
+        if f"TABLE {name} " in created]
