@@ -33,7 +33,7 @@ my %statements = (
 	'UPDATE' => 'UPDATE @ x SET v = x.v + y.v + EXPR, big = reverse(x.big) FROM @ y WHERE y.id = x.id + 1 AND x.k < 3',
 	'DELETE' => 'DELETE FROM @ x USING @ y WHERE y.id = x.id + 1 AND x.k < 3 AND y.v <> -EXPR - 9999999',
 	'MERGE' => 'MERGE INTO @ x USING (SELECT id + 1 AS id, v, k FROM @ WHERE v + EXPR <> -99999) y ON y.id = x.id AND y.k < 3 ' .
-	  'WHEN MATCHED AND y.k = 1 THEN DELETE WHEN MATCHED THEN UPDATE SET v = y.v ' .
+	  'WHEN MATCHED AND y.k = 1 THEN DO NOTHING WHEN MATCHED THEN UPDATE SET v = y.v ' .
 	  'WHEN NOT MATCHED AND y.id % 50 = 0 THEN INSERT (id, k, v) VALUES (100000 + y.id, 3, y.v)');
 
 sub statement
