@@ -304,7 +304,11 @@ refusal_by_order(PlannedStmt *stmt, ModifyTable *modify)
 	foreach(lc, numbers)
 		columns = lappend(columns, makeString(get_attname(first, lfirst_int(lc), false)));
 
-	tables = find_all_inheritors(root, AccessShareLock, NULL);
+	/* INSERT reaches partitions, but not the children of a table */
+	if (modify->operation == CMD_INSERT && get_rel_relkind(root) == RELKIND_RELATION)
+		tables = list_make1_oid(root);
+	else
+		tables = find_all_inheritors(root, AccessShareLock, NULL);
 	stmt->relationOids = list_concat_unique_oid(stmt->relationOids, tables);
 	foreach(lc, tables)
 	{
