@@ -207,6 +207,7 @@ typedef enum RunAheadRefusal
 	RUN_AHEAD_CURRENT_OF,
 	RUN_AHEAD_UNIQUE_COLUMN,
 	RUN_AHEAD_TRIGGER,
+	RUN_AHEAD_CONFLICT,
 	RUN_AHEAD_GAINS_LITTLE,
 	RUN_AHEAD_TOO_LARGE
 } RunAheadRefusal;
@@ -224,7 +225,9 @@ extern bool tp_may_run_ahead(Query *query);
 extern RunAheadRefusal tp_query_refusal(Query *query);
 extern RunAheadRefusal tp_run_ahead_refusal(Query *query);
 extern bool tp_may_read_cte(PlannedStmt *stmt, List *expressions);
-extern RunAheadRefusal tp_plan_refusal(PlannedStmt *stmt);
+extern bool tp_inserts_in_order(Query *query);
+extern RunAheadRefusal tp_plan_refusal(PlannedStmt *stmt, List *defaults,
+									   bool in_order);
 extern List *tp_take_defaults(Query *query);
 extern void tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal);
 extern const char *tp_refusal_reason(PlannedStmt *stmt);

@@ -125,7 +125,8 @@ CREATE TEMP TABLE scratch (id int, k int, s text) ON COMMIT DELETE ROWS;
 :run ('INSERT INTO scratch SELECT * FROM a', 'SELECT * FROM scratch');
 
 --
--- AFTER triggers run when parallel mode has ended, and may do anything
+-- AFTER triggers run when parallel mode has ended, and may do anything. One for each row is
+-- called for rows in the order of the statement.
 --
 CREATE TABLE insert_log (what text, n bigint);
 CREATE FUNCTION pg_temp.log() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -141,7 +142,7 @@ BEGIN
 END $$;
 CREATE TRIGGER each_row AFTER INSERT ON t FOR EACH ROW WHEN (NEW.id % 100 = 3) EXECUTE FUNCTION pg_temp.log();
 CREATE TRIGGER statement AFTER INSERT ON t REFERENCING NEW TABLE AS new_rows EXECUTE FUNCTION pg_temp.log();
-:run ('INSERT INTO t SELECT id, k, s FROM a WHERE k = 3', 'SELECT * FROM insert_log UNION ALL SELECT s, id FROM t');
+:run ('INSERT INTO t SELECT id, k, s FROM a WHERE k = 3 ORDER BY id', 'SELECT * FROM insert_log UNION ALL SELECT s, id FROM t');
 DROP TRIGGER each_row ON t;
 DROP TRIGGER statement ON t;
 -- foreign keys, to another table and to the target itself, and deferred constraints
@@ -211,7 +212,7 @@ EXECUTE fill(3);
 SELECT k, count(*), sum(id), max(s) FROM u GROUP BY k ORDER BY k;
 DROP TRIGGER before_row ON u;
 -- a trigger of a partition, of which the cached plan does not know
-PREPARE route AS INSERT INTO pt SELECT id, 3, s FROM insert_p WHERE k = 1;
+PREPARE route AS INSERT INTO pt SELECT id, 3, s FROM insert_p WHERE k = 1 ORDER BY id;
 EXECUTE route;
 CREATE TRIGGER before_row BEFORE INSERT ON pt2 FOR EACH ROW EXECUTE FUNCTION pg_temp.before();
 EXPLAIN (COSTS OFF) EXECUTE route;

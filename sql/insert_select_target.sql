@@ -110,6 +110,22 @@ EXPLAIN (COSTS OFF) WITH d AS (DELETE FROM t WHERE k = 1 RETURNING *) INSERT INT
 INSERT INTO u SELECT i FROM generate_series(1, 500) i;
 EXPLAIN (COSTS OFF) INSERT INTO u SELECT * FROM refused_p ON CONFLICT (id) DO UPDATE SET k = u.k + 1, s = excluded.s;
 :run ('INSERT INTO u SELECT * FROM refused_p ON CONFLICT (id) DO UPDATE SET k = u.k + 1, s = excluded.s', 'SELECT * FROM u');
+-- of several rows with an id, the first one may be the only one that is changed
+:run ('INSERT INTO u SELECT * FROM refused_p ON CONFLICT (id) DO UPDATE SET k = u.k + 1 WHERE excluded.k > u.k', 'SELECT * FROM u');
+:run ('INSERT INTO u SELECT * FROM refused_p ORDER BY id ON CONFLICT (id) DO UPDATE SET k = u.k + 1 WHERE excluded.k > u.k', 'SELECT * FROM u');
+-- the first of several rows with an x decides whether there is another one with its y, at once
+-- or in the end; numbers of a sequence differ in any order
+CREATE TEMP TABLE xy (id serial PRIMARY KEY, x int UNIQUE, y int, v int);
+:run ('INSERT INTO xy (x, y) SELECT id % 500, id FROM refused_p ON CONFLICT (x) DO NOTHING', 'SELECT x FROM xy');
+ALTER TABLE xy ADD CONSTRAINT y UNIQUE (y) DEFERRABLE;
+:run ('INSERT INTO xy (x, y) SELECT id % 500, id FROM refused_p ON CONFLICT (x) DO NOTHING', 'SELECT x, y FROM xy');
+ALTER TABLE xy DROP CONSTRAINT y, ADD UNIQUE (y);
+:run ('INSERT INTO xy (x, y) SELECT id % 500, id FROM refused_p ON CONFLICT (x) DO NOTHING', 'SELECT x, y FROM xy');
+:run ('INSERT INTO xy (x, y) SELECT id % 500, id FROM refused_p WHERE id < 500 ON CONFLICT (x) DO UPDATE SET v = 1', 'SELECT x, y FROM xy');
+:run ('INSERT INTO xy (x, y) SELECT id % 500, id FROM refused_p ON CONFLICT DO NOTHING', 'SELECT x FROM xy');
+:run ('INSERT INTO xy (x, y) SELECT id % 500, id FROM refused_p ORDER BY id ON CONFLICT (x) DO NOTHING', 'SELECT x, y FROM xy');
+:run ('INSERT INTO xy SELECT id, id, id FROM refused_p ON CONFLICT (x) DO NOTHING', 'SELECT x, y FROM xy');
+DROP TABLE xy;
 TRUNCATE u;
 :run ('WITH q AS (SELECT * FROM refused_p) INSERT INTO plain SELECT id, k, s FROM q LIMIT 5 RETURNING (SELECT count(*) FROM q)', 'SELECT count(*) FROM plain');
 
@@ -181,12 +197,15 @@ REVOKE ALL ON t, plain, refused_p FROM insert_select_user;
 DROP ROLE insert_select_user;
 
 --
--- What the target's definition runs
+-- What the target's definition runs. A trigger for each row depends on the order of rows.
 --
 CREATE FUNCTION pg_temp.before() RETURNS trigger LANGUAGE plpgsql AS
 	$$ BEGIN INSERT INTO t VALUES (-1, 0, TG_LEVEL); RETURN NEW; END $$;
 CREATE TRIGGER before_row BEFORE INSERT ON plain FOR EACH ROW EXECUTE FUNCTION pg_temp.before();
 EXPLAIN (COSTS OFF) INSERT INTO plain SELECT * FROM refused_p;
+:run ('INSERT INTO plain SELECT * FROM refused_p', 'SELECT * FROM plain UNION ALL SELECT * FROM t');
+:run ('INSERT INTO plain SELECT * FROM refused_p ORDER BY id', 'SELECT * FROM plain UNION ALL SELECT * FROM t');
+ALTER TABLE plain DISABLE TRIGGER before_row;
 :run ('INSERT INTO plain SELECT * FROM refused_p', 'SELECT * FROM plain UNION ALL SELECT * FROM t');
 DROP TRIGGER before_row ON plain;
 CREATE TRIGGER before_statement BEFORE INSERT ON plain EXECUTE FUNCTION pg_temp.before();
@@ -194,6 +213,7 @@ CREATE TRIGGER before_statement BEFORE INSERT ON plain EXECUTE FUNCTION pg_temp.
 DROP TRIGGER before_statement ON plain;
 CREATE TRIGGER of_partition BEFORE INSERT ON pt1a FOR EACH ROW EXECUTE FUNCTION pg_temp.before();
 :run ('INSERT INTO pt SELECT * FROM refused_p', 'SELECT * FROM pt UNION ALL SELECT * FROM t');
+:run ('INSERT INTO pt SELECT * FROM refused_p ORDER BY id', 'SELECT * FROM pt UNION ALL SELECT * FROM t');
 :run ('INSERT INTO pt2 SELECT id, 7, s FROM refused_p', 'SELECT * FROM pt UNION ALL SELECT * FROM t');
 DROP TRIGGER of_partition ON pt1a;
 CREATE TRIGGER after_update AFTER UPDATE ON plain FOR EACH ROW WHEN (pg_temp.volatile(NEW.id) = 1) EXECUTE FUNCTION pg_temp.before();
@@ -201,13 +221,14 @@ CREATE TRIGGER after_update AFTER UPDATE ON plain FOR EACH ROW WHEN (pg_temp.vol
 DROP TRIGGER after_update ON plain;
 -- the condition of an AFTER trigger is evaluated when the row is inserted
 CREATE TRIGGER condition AFTER INSERT ON plain FOR EACH ROW WHEN (pg_temp.volatile(NEW.id) < 5) EXECUTE FUNCTION pg_temp.before();
-:run ('INSERT INTO plain SELECT * FROM refused_p', 'SELECT * FROM plain UNION ALL SELECT * FROM t');
+:run ('INSERT INTO plain SELECT * FROM refused_p ORDER BY id', 'SELECT * FROM plain UNION ALL SELECT * FROM t');
 DROP TRIGGER condition ON plain;
 -- INSTEAD OF triggers, rules
 CREATE FUNCTION pg_temp.instead() RETURNS trigger LANGUAGE plpgsql AS
 	$$ BEGIN INSERT INTO t VALUES (NEW.id, NEW.k, NEW.s); RETURN NEW; END $$;
 CREATE TRIGGER instead INSTEAD OF INSERT ON v FOR EACH ROW EXECUTE FUNCTION pg_temp.instead();
 :run ('INSERT INTO v SELECT * FROM refused_p', 'SELECT * FROM t');
+:run ('INSERT INTO v SELECT * FROM refused_p ORDER BY id', 'SELECT * FROM t');
 DROP TRIGGER instead ON v;
 CREATE RULE instead AS ON INSERT TO v DO INSTEAD INSERT INTO plain VALUES (NEW.id, NEW.k, NEW.s);
 :run ('INSERT INTO v SELECT * FROM refused_p', 'SELECT * FROM plain UNION ALL SELECT * FROM t');

@@ -36,7 +36,7 @@ EXPLAIN (COSTS OFF) MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN UPDATE
 -- errors: a row that is changed twice, and one that is inserted twice
 :run ('MERGE INTO t USING (SELECT id % 100 AS id FROM u) q ON q.id = t.id WHEN MATCHED THEN UPDATE SET k = 0', 'TABLE t');
 SELECT workers, n, answers, 1 AS unique_violation FROM pg_temp.changes('MERGE INTO t USING (SELECT 3000 AS id FROM u WHERE id < 5) q ON q.id = t.id WHEN NOT MATCHED THEN INSERT (id) VALUES (q.id)', 'TABLE t');
--- functions that are refused below the rows that are found, but not in actions
+-- a function that may see the rows changed so far
 CREATE FUNCTION pg_temp.volatile(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN i; END $$;
 :run ('MERGE INTO t USING u ON t.id = u.id WHEN MATCHED AND pg_temp.volatile(t.k) = 3 THEN UPDATE SET k = pg_temp.volatile(u.k)', 'TABLE t');
 :run ('MERGE INTO t USING u ON t.id = pg_temp.volatile(u.id) WHEN MATCHED THEN DELETE', 'TABLE t');
@@ -54,12 +54,16 @@ BEGIN
 	RETURN coalesce(NEW, OLD);
 END $$;
 INSERT INTO parts SELECT id, k, s FROM t;
-CREATE TRIGGER n AFTER INSERT OR UPDATE OR DELETE ON parts FOR EACH ROW EXECUTE FUNCTION pg_temp.note();
 ANALYZE parts;
+:run ('MERGE INTO parts USING u ON parts.id = u.id WHEN MATCHED AND u.k = 4 THEN DELETE WHEN MATCHED THEN UPDATE SET k = u.k, s = u.s WHEN NOT MATCHED THEN INSERT VALUES (u.id, u.k, u.s)', 'SELECT tableoid::regclass::text, id, k, s FROM parts');
+-- one that is called for each row may change others
+CREATE TRIGGER n AFTER INSERT OR UPDATE OR DELETE ON parts FOR EACH ROW EXECUTE FUNCTION pg_temp.note();
 :run ('MERGE INTO parts USING u ON parts.id = u.id WHEN MATCHED AND u.k = 4 THEN DELETE WHEN MATCHED THEN UPDATE SET k = u.k, s = u.s WHEN NOT MATCHED THEN INSERT VALUES (u.id, u.k, u.s)', 'SELECT tableoid::regclass::text, id, k, s FROM parts UNION ALL SELECT what, id, 0, NULL FROM log');
--- one that is called before a row is inserted, updated or deleted may change others
+DROP TRIGGER n ON parts;
 CREATE TRIGGER b BEFORE INSERT ON parts_1 FOR EACH ROW EXECUTE FUNCTION pg_temp.note();
 :run ('MERGE INTO parts USING u ON parts.id = u.id WHEN MATCHED AND u.k = 4 THEN DELETE WHEN MATCHED THEN UPDATE SET k = u.k, s = u.s WHEN NOT MATCHED THEN INSERT VALUES (u.id, u.k, u.s)', 'SELECT tableoid::regclass::text, id, k, s FROM parts UNION ALL SELECT what, id, 0, NULL FROM log');
+:run ('MERGE INTO parts USING u ON parts.id = u.id WHEN NOT MATCHED THEN INSERT VALUES (u.id, u.k, u.s)', 'SELECT tableoid::regclass::text, id, k, s FROM parts UNION ALL SELECT what, id, 0, NULL FROM log');
+:run ('MERGE INTO parts USING u ON parts.id = u.id WHEN MATCHED THEN UPDATE SET s = u.s', 'SELECT tableoid::regclass::text, id, k, s FROM parts UNION ALL SELECT what, id, 0, NULL FROM log');
 
 -- a row may be deleted before or after another one with the same unique value is inserted
 CREATE TEMP TABLE seats (id int, seat int UNIQUE);

@@ -26,7 +26,7 @@ EXPLAIN (COSTS OFF) INSERT INTO final_p SELECT * FROM t WHERE id > 1000;
 :run ('INSERT INTO final_p SELECT t.id, p.k, t.s FROM t JOIN final_p p ON p.id = t.id - 1000 WHERE t.id > 1000', 'TABLE final_p');
 :run ('INSERT INTO final_p SELECT * FROM t', 'TABLE final_p');
 :run ('INSERT INTO final_p SELECT * FROM t ON CONFLICT DO NOTHING RETURNING id', 'TABLE final_p');
-:run ('INSERT INTO final_p SELECT * FROM t ON CONFLICT (id) DO UPDATE SET s = excluded.s || final_p.s WHERE final_p.k <> 3 RETURNING id, s', 'TABLE final_p');
+:run ('INSERT INTO final_p SELECT * FROM t ORDER BY id ON CONFLICT (id) DO UPDATE SET s = excluded.s || final_p.s WHERE final_p.k <> 3 RETURNING id, s', 'TABLE final_p');
 :run ('INSERT INTO final_p SELECT id, k + 95, s FROM t WHERE id > 1000', 'TABLE final_p');
 -- a statement without temporary tables is left alone
 EXPLAIN (COSTS OFF) INSERT INTO final_p SELECT id + 1000, k, s FROM final_p;
@@ -53,9 +53,9 @@ BEGIN
 END $$;
 CREATE TRIGGER n BEFORE INSERT ON final_parts FOR EACH ROW EXECUTE FUNCTION final_note();
 \set parts 'SELECT tableoid::regclass::text, id, k, s FROM final_parts UNION ALL SELECT what, id, 0, NULL FROM final_log'
-:run ('INSERT INTO final_parts SELECT * FROM t WHERE id < 900 RETURNING tableoid::regclass, id', :'parts');
+:run ('INSERT INTO final_parts SELECT * FROM t WHERE id < 900 ORDER BY id RETURNING tableoid::regclass, id', :'parts');
 -- no such row in the table that is referred to
-SELECT workers, answers FROM pg_temp.changes('INSERT INTO final_parts SELECT * FROM t WHERE id = 1001', :'parts');
+SELECT workers, answers FROM pg_temp.changes('INSERT INTO final_parts SELECT * FROM t WHERE id = 1001 ORDER BY id', :'parts');
 
 -- isolation levels, READ ONLY, functions, WITH
 BEGIN ISOLATION LEVEL SERIALIZABLE;

@@ -98,6 +98,7 @@ DROP INDEX shift_pos;
 CREATE UNIQUE INDEX ON shift (id);
 :run ('INSERT INTO shift (id, pos) SELECT id, 0 FROM t ON CONFLICT (id) DO UPDATE SET pos = shift.pos - 1', 'TABLE shift');
 CREATE UNIQUE INDEX shift_pos ON shift (pos);
+:run ('INSERT INTO shift (id, pos) SELECT id, 0 FROM t ON CONFLICT (id) DO UPDATE SET pos = shift.pos - 1', 'TABLE shift');
 :run ('INSERT INTO shift (id, pos) SELECT id, 0 FROM t ORDER BY id ON CONFLICT (id) DO UPDATE SET pos = shift.pos - 1', 'TABLE shift');
 -- the same, of a partition
 ALTER TABLE halves ADD PRIMARY KEY (id);
@@ -166,7 +167,7 @@ END $$;
 CREATE TRIGGER i INSTEAD OF UPDATE ON instead FOR EACH ROW EXECUTE FUNCTION pg_temp.instead();
 :run ('UPDATE instead SET s = u.s FROM u WHERE u.id = instead.id', 'TABLE t');
 
--- triggers: after rows and statements, with transition tables, that write elsewhere
+-- triggers, with transition tables, that write elsewhere
 CREATE TEMP TABLE log (what text, n bigint);
 CREATE TEMP TABLE watched (LIKE t);
 CREATE FUNCTION pg_temp.after_row() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -179,12 +180,15 @@ BEGIN
 	INSERT INTO log SELECT TG_OP || ' statement', sum(id) FROM before;
 	RETURN NULL;
 END $$;
-CREATE TRIGGER a AFTER UPDATE OR DELETE ON watched FOR EACH ROW EXECUTE FUNCTION pg_temp.after_row();
 CREATE TRIGGER su AFTER UPDATE ON watched REFERENCING OLD TABLE AS before FOR EACH STATEMENT EXECUTE FUNCTION pg_temp.after_statement();
 CREATE TRIGGER sd AFTER DELETE ON watched REFERENCING OLD TABLE AS before FOR EACH STATEMENT EXECUTE FUNCTION pg_temp.after_statement();
 INSERT INTO watched SELECT * FROM t;
 ANALYZE watched;
 \set watched 'SELECT s, id FROM watched UNION ALL SELECT what, n FROM log'
+:run ('UPDATE watched SET k = u.k FROM u WHERE u.id = watched.id RETURNING watched.id, watched.s', :'watched');
+:run ('DELETE FROM watched USING u WHERE u.id = watched.id RETURNING watched.id', :'watched');
+-- one that is called for each row may fail by which rows have been changed before
+CREATE TRIGGER a AFTER UPDATE OR DELETE ON watched FOR EACH ROW EXECUTE FUNCTION pg_temp.after_row();
 :run ('UPDATE watched SET k = u.k FROM u WHERE u.id = watched.id RETURNING watched.id, watched.s', :'watched');
 :run ('DELETE FROM watched USING u WHERE u.id = watched.id RETURNING watched.id', :'watched');
 -- One that is called before a row is changed may change other rows. If the statement has
@@ -333,8 +337,12 @@ CREATE FUNCTION pg_temp.volatile(i int) RETURNS int LANGUAGE plpgsql PARALLEL RE
 :run ('UPDATE t SET k = pg_temp.volatile(k)', 'TABLE t');
 :run ('UPDATE t SET k = nextval(''ahead_seq'') WHERE k = 3', 'SELECT id FROM t');
 :run ('DELETE FROM t WHERE pg_temp.volatile(k) = 3', 'TABLE t');
--- above the rows that are found there may be anything
+-- a function that may see the rows changed so far, in RETURNING and in a CHECK constraint
 :run ('UPDATE t SET k = 3 WHERE k = 2 RETURNING id, pg_temp.volatile(k)', 'TABLE t');
+ALTER TABLE t ADD CONSTRAINT looks CHECK (pg_temp.volatile(k) IS NOT NULL);
+:run ('UPDATE t SET k = 3 WHERE k = 2', 'TABLE t');
+:run ('DELETE FROM t WHERE k = 2', 'TABLE t');
+ALTER TABLE t DROP CONSTRAINT looks;
 :run ('WITH d AS (DELETE FROM u WHERE k = 1 RETURNING *) UPDATE t SET k = d.k FROM d WHERE d.id = t.id', 'TABLE t');
 :run ('WITH g AS (SELECT * FROM u) DELETE FROM t USING g WHERE g.id = t.id RETURNING t.id, (SELECT count(*) FROM g)', 'TABLE t');
 -- the planner pulls what reads the CTE up into RETURNING; otherwise it would be read on there, with its workers ended

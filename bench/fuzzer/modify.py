@@ -17,7 +17,7 @@ from .targets import T, Target
 
 UPDATES = ["update", "update from", "update self-join", "update sublink"]
 DELETES = ["delete using", "delete sublink", "delete duplicates"]
-VERBS = UPDATES + DELETES + ["update shift", "in order", "merge", "insert"]
+VERBS = UPDATES + DELETES + ["update shift", "merge", "insert"]
 
 
 def as_role(role, statements):
@@ -169,12 +169,6 @@ class Modify:
         are changed in that order."""
         return f"UPDATE {self.target.name} t SET id = t.id - 1{self.rng.choice(['', ', k = t.part'])}"
 
-    def in_order(self):
-        """A statement that succeeds in one order; with its own target."""
-        self.own = None
-        self.target, sql = self.rng.choice(targets.IN_ORDER)
-        return sql
-
     def delete_using(self):
         return f"DELETE FROM {self.target.name} t USING {self.rows()} WHERE t.id = s.key{self.condition()}"
 
@@ -305,8 +299,23 @@ class Modify:
             name += ", permanent"
         return name
 
+    def in_order(self):
+        """A statement that succeeds in one order of rows, with a target of its own."""
+        target, sql = self.rng.choice(targets.IN_ORDER)
+        self.target, self.repeated = target, False
+        undone = bool(self.isolation) or self.rng.random() < 0.3
+        statements = [*target.create, COUNTERS, *self.run("in order", sql, ""), COUNTERS, *targets.contents(target)]
+        if not undone:
+            statements += targets.dropped(target)
+        elif not self.isolation:
+            statements = ["BEGIN", *statements, "ROLLBACK"]
+        return Query("", kind="in order", target="in order", statements=statements, may_fail=True, calm=True,
+                     undone=undone and "PREPARE" not in "".join(statements))
+
     def query(self):
         rng = self.rng
+        if rng.random() < 0.08:
+            return self.in_order()
         name = self.choose()
         verbs = VERBS + ["merge"] * 3
         if self.target.permanent:
@@ -318,21 +327,18 @@ class Modify:
             verb = "update"
         # A row that MERGE does not see is inserted again.
         hidden = verb == "merge" and (self.target.role or "VIEW" in "".join(self.target.create))
-        self.repeated = verb not in ("insert", "in order") and not hidden and rng.random() < 0.5
+        self.repeated = verb != "insert" and not hidden and rng.random() < 0.5
         self.cte = None
         sql = getattr(self, verb.replace(" ", "_").replace("-", "_"))()
         if self.own is not None and "TABLESAMPLE" in sql:
             self.repeated = False       # where the first run puts rows decides what is sampled then
         if self.cte:
             sql = sql.replace("WITH", self.cte + ",", 1) if sql.startswith("WITH") else f"{self.cte} {sql}"
-        run = self.run(verb, sql, "" if verb == "in order" else self.returning(verb))
+        run = self.run(verb, sql, self.returning(verb))
         if self.target.role:
             run = as_role(self.target.role, run)
         statements = [COUNTERS] + run + [COUNTERS]
-        if verb == "in order":
-            name = verb
-            statements = list(self.target.create) + statements + targets.contents(self.target)
-        elif self.own is None:
+        if self.own is None:
             create = targets.filled(rng, self.target, rng.choice(self.tables), verb == "update shift")
             statements = create + statements + targets.contents(self.target)
         else:

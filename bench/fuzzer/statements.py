@@ -70,6 +70,16 @@ FUNCTIONS = [
     " NEW.v := NEW.v || '!'; RETURN CASE WHEN NEW.id % 11 <> 4 THEN NEW END; END $$",
     "CREATE FUNCTION fz.deletes_others() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
     " EXECUTE format('DELETE FROM %I WHERE k = $1', TG_TABLE_NAME) USING OLD.id; RETURN OLD; END $$",
+    "CREATE FUNCTION fz.needs_previous() RETURNS trigger LANGUAGE plpgsql"
+    " SET max_parallel_workers_per_gather = 0 AS $$ DECLARE n int; BEGIN"
+    " EXECUTE format('SELECT count(*) FROM %I WHERE id = $1 - 1', TG_TABLE_NAME) INTO n USING NEW.id;"
+    " IF n = 0 AND NEW.id > 1 THEN RAISE 'no row before'; END IF; RETURN NEW; END $$",
+    "CREATE FUNCTION fz.repeats_update() RETURNS trigger LANGUAGE plpgsql"
+    " SET max_parallel_workers_per_gather = 0 AS $$ BEGIN"
+    " EXECUTE format('UPDATE %I SET k = $1 WHERE id = $2', TG_ARGV[0]) USING NEW.k, OLD.id; RETURN NEW; END $$",
+    "CREATE FUNCTION fz.is_free(t text, k int) RETURNS boolean LANGUAGE plpgsql"
+    " SET max_parallel_workers_per_gather = 0 AS $$ DECLARE n int; BEGIN"
+    " EXECUTE format('SELECT count(*) FROM %I WHERE k = $1', t) INTO n USING k; RETURN n = 0; END $$",
     "CREATE FUNCTION fz.log_statement() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE s text := TG_OP; BEGIN"
     " IF TG_OP <> 'INSERT' THEN s := s || (SELECT count(*) || ' ' || sum(hashtext(r::text)) FROM removed r); END IF;"
     " IF TG_OP <> 'DELETE' THEN s := s || (SELECT count(*) || ' ' || sum(hashtext(a::text)) FROM added a); END IF;"

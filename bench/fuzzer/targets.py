@@ -128,6 +128,17 @@ TARGETS = {
 
 FIRST = (f"CREATE TEMP TABLE {T}_0 PARTITION OF {T} FOR VALUES FROM (MINVALUE) TO (1)",
          f"CREATE TEMP TABLE {T}_1 PARTITION OF {T} FOR VALUES FROM (1) TO (MAXVALUE)")
+UNIQUE = f"CREATE TEMP TABLE {T} (id int UNIQUE, part int, k int UNIQUE, v text)"
+ROWS = f"INSERT INTO {T} SELECT g, 0, g, 'v' FROM generate_series(1, 2000) g"
+# What costs something, and is true.
+TRUE = "sqrt(id) + sqrt(id + 1) + sqrt(id + 2) + sqrt(k * k) >= 0"
+
+
+def source(values, n):
+    """The statements that create a table of g's from 0 on."""
+    return f"CREATE TEMP TABLE {T}_s AS SELECT {values} FROM generate_series(0, {n - 1}) g", f"ANALYZE {T}_s"
+
+
 # Targets with their rows, and statements that succeed if rows are changed in the order in which
 # the server finds them without workers.
 IN_ORDER = [
@@ -156,6 +167,34 @@ IN_ORDER = [
              f"CREATE INDEX ON {T} (k)", f"CREATE TRIGGER d BEFORE DELETE ON {T} FOR EACH ROW"
              " EXECUTE FUNCTION fz.deletes_others()")),
      f"DELETE FROM {T} t WHERE part <> 3 OR v = 'v'"),
+    # Of two rows with an id, the second one is larger than what is there.
+    (Target((UNIQUE.replace("k int UNIQUE", "k int"), f"INSERT INTO {T} SELECT g, 0, 4 FROM generate_series(0, 2999) g",
+             *source("g / 600 * 300 + g % 300 AS id, CASE WHEN g % 600 < 300 THEN 3 ELSE 5 END AS k", 6000))),
+     f"INSERT INTO {T} AS t SELECT id, 0, k FROM {T}_s WHERE {TRUE}"
+     " ON CONFLICT (id) DO UPDATE SET k = excluded.k WHERE excluded.k > t.k"),
+    # The second of three rows is not inserted, as the first one has its id; the third one has its k.
+    (Target((UNIQUE, *source(
+        "CASE WHEN g % 900 < 600 THEN g / 900 * 300 + g % 300 ELSE 900000 + g / 900 * 300 + g % 300 END AS id,"
+        " CASE WHEN g % 900 < 300 THEN g / 900 * 300 + g % 300 ELSE 900000 + g / 900 * 300 + g % 300 END AS k", 9000))),
+     f"INSERT INTO {T} AS t SELECT id, 0, k FROM {T}_s WHERE {TRUE} ON CONFLICT (id) DO NOTHING"),
+    # A trigger repeats the change in a table with a unique index.
+    (Target((UNIQUE, ROWS, f"CREATE TEMP VIEW {T}_v AS SELECT * FROM {T}", f"CREATE TRIGGER r INSTEAD OF UPDATE ON {T}_v"
+             f" FOR EACH ROW EXECUTE FUNCTION fz.repeats_update('{T}')")),
+     f"UPDATE {T}_v t SET k = k - 1 WHERE {TRUE}"),
+    (Target((f"CREATE TEMP TABLE {T} {COLUMNS}", ROWS, UNIQUE.replace(T, f"{T}_c"), f"INSERT INTO {T}_c TABLE {T}",
+             f"CREATE TRIGGER r AFTER UPDATE ON {T} FOR EACH ROW EXECUTE FUNCTION fz.repeats_update('{T}_c')"),
+            read=(T, f"{T}_c")),
+     f"UPDATE {T} t SET k = k - 1 WHERE {TRUE}"),
+    # A constraint looks for other rows.
+    (Target((UNIQUE.replace("k int UNIQUE", "k int"), ROWS, f"CREATE INDEX ON {T} (k)",
+             f"ALTER TABLE {T} ADD CHECK (fz.is_free('{T}', k)) NOT VALID")),
+     f"UPDATE {T} t SET k = k - 1 WHERE {TRUE}"),
+    # A trigger looks for the row before.
+    *((Target((UNIQUE, *source("g AS id, g AS k", 1500),
+               f"CREATE TRIGGER p BEFORE INSERT ON {T} FOR EACH ROW EXECUTE FUNCTION fz.needs_previous()")), sql)
+      for sql in (f"INSERT INTO {T} AS t SELECT id, 0, k FROM {T}_s WHERE {TRUE}",
+                  f"MERGE INTO {T} t USING (SELECT * FROM {T}_s WHERE {TRUE}) s ON t.id = s.id"
+                  " WHEN NOT MATCHED THEN INSERT VALUES (s.id, 0, s.k)")),
 ]
 
 
