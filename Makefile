@@ -30,6 +30,7 @@ OBJS = \
 	plan_paths.o \
 	plan_portions.o \
 	plan_processors.o \
+	plan_row_order.o \
 	plan_run_ahead.o \
 	plan_saving.o \
 	plan_statement.o \

@@ -225,7 +225,6 @@ extern bool tp_may_run_ahead(Query *query);
 extern RunAheadRefusal tp_query_refusal(Query *query);
 extern RunAheadRefusal tp_run_ahead_refusal(Query *query);
 extern bool tp_may_read_cte(PlannedStmt *stmt, List *expressions);
-extern bool tp_inserts_in_order(Query *query);
 extern RunAheadRefusal tp_plan_refusal(PlannedStmt *stmt, List *defaults,
 									   bool in_order);
 extern List *tp_take_defaults(Query *query);
@@ -235,6 +234,11 @@ extern bool tp_rows_exceed_file_limit(const Plan *plan);
 extern CustomScan *tp_run_ahead_node(Plan *child, int plan_node_id);
 extern void tp_place_run_ahead_node(PlannedStmt *stmt, List *defaults);
 extern bool tp_gains_enough(PlannedStmt *stmt, const Plan *ours, const Plan *serial);
+
+/* plan_row_order.c */
+extern bool tp_inserts_in_order(Query *query);
+extern bool tp_looks_at_changes(Query *query);
+extern RunAheadRefusal tp_order_refusal(PlannedStmt *stmt, List *defaults);
 
 /* plan_portions.c */
 extern bool tp_reads_all_first(PlannedStmt *stmt);

@@ -22,14 +22,9 @@
 #include <math.h>
 
 #include "access/htup_details.h"
-#include "access/sysattr.h"
-#include "access/transam.h"
-#include "catalog/partition.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_proc.h"
-#include "catalog/pg_trigger.h"
-#include "commands/trigger.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -147,19 +142,6 @@ tp_query_refusal(Query *query)
 		RUN_AHEAD_UNSAFE : RUN_AHEAD_ALLOWED;
 }
 
-static bool
-is_volatile_user_function(Oid function, void *context)
-{
-	return function >= FirstNormalObjectId &&
-		func_volatile(function) == PROVOLATILE_VOLATILE;
-}
-
-static bool
-calls_volatile_user_function(Node *node)
-{
-	return check_functions_in_node(node, is_volatile_user_function, NULL);
-}
-
 /*
  * May query, for which tp_may_run_ahead() is true, be run ahead?
  *
@@ -178,8 +160,6 @@ RunAheadRefusal
 tp_run_ahead_refusal(Query *query)
 {
 	Query		below = *query;
-	List	   *above = list_make4(query->returningList, query->mergeActionList,
-								   query->withCheckOptions, query->onConflict);
 
 	below.returningList = below.mergeActionList = below.withCheckOptions = NIL;
 	below.onConflict = NULL;
@@ -190,7 +170,7 @@ tp_run_ahead_refusal(Query *query)
 		return RUN_AHEAD_MODIFYING_WITH;
 	if (tp_contains((Node *) &below, is_current_of))
 		return RUN_AHEAD_CURRENT_OF;
-	if (tp_contains((Node *) above, calls_volatile_user_function))
+	if (tp_looks_at_changes(query))
 		return RUN_AHEAD_VOLATILE;
 	return tp_query_refusal(&below);
 }
@@ -221,259 +201,6 @@ tp_may_read_cte(PlannedStmt *stmt, List *expressions)
 	return false;
 }
 
-/* ----------
- * The order of rows
- *
- * Without workers, rows mostly are changed in the order in which they were inserted, and
- * statements rely on that.  Whether a row has the same unique value as another one that is
- * still to be changed depends on it, as in SET n = n - 1; or as one that is still to be
- * deleted, if rows are deleted and inserted, by MERGE or by moving to another partition.
- * So does what ON CONFLICT does about a row, if that may also have the value of another one
- * in an index that is not its arbiter, or if a condition decides whether the first of
- * several rows with the same key counts as the change that is allowed.  And a trigger that
- * is called for each row, or a function, sees which rows have been changed before, and may
- * change others.
- * ----------
- */
-typedef struct RowChanges
-{
-	int16		events;			/* those of triggers, as TRIGGER_TYPE_INSERT */
-	List	   *updated;		/* names of columns that get other values */
-	List	   *distinct;		/* names of those with a volatile default
-								 * value */
-	bool		replaces;		/* may a row that is inserted have the unique
-								 * value of one that is deleted? */
-	int			arbiters;		/* indexes of ON CONFLICT; 0: none, or any */
-} RowChanges;
-
-/* Names of the columns of table, given a List of their numbers. */
-static List *
-names_of_columns(Oid table, List *numbers)
-{
-	List	   *names = NIL;
-	ListCell   *lc;
-
-	foreach(lc, numbers)
-		names = lappend(names, makeString(get_attname(table, lfirst_int(lc), false)));
-	return names;
-}
-
-/*
- * Does index of table depend on one of columns, a List of their names?  Columns that are
- * generated, and whole rows, do if by_others.
- */
-static bool
-index_has(Relation index, Relation table, List *columns, bool by_others)
-{
-	Form_pg_index form = index->rd_index;
-	Bitmapset  *attrs = NULL;
-	bool		result = false;
-	int			attr = -1;
-
-	if (columns == NIL)
-		return false;
-	for (int i = 0; i < form->indnkeyatts; i++)
-	{
-		if (form->indkey.values[i] != 0)
-			attrs = bms_add_member(attrs, form->indkey.values[i] -
-								   FirstLowInvalidHeapAttributeNumber);
-	}
-	pull_varattnos((Node *) RelationGetIndexExpressions(index), 1, &attrs);
-	pull_varattnos((Node *) RelationGetIndexPredicate(index), 1, &attrs);
-	while ((attr = bms_next_member(attrs, attr)) >= 0)
-	{
-		int			column = attr + FirstLowInvalidHeapAttributeNumber;
-		Form_pg_attribute form_attr = column <= 0 ? NULL :
-			TupleDescAttr(RelationGetDescr(table), column - 1);
-
-		/* 0 is a whole row */
-		if (form_attr == NULL || form_attr->attgenerated)
-			result = result || by_others;
-		else
-			result = result || list_member(columns, makeString(NameStr(form_attr->attname)));
-	}
-	return result;
-}
-
-/*
- * Refuse for the unique indexes and exclusion constraints of table: one that is checked as
- * each row is changed, or any one beside the arbiters.
- */
-static RunAheadRefusal
-refusal_by_indexes(Relation table, const RowChanges *changes)
-{
-	bool		changed = false;
-	int			indexes = 0;
-	ListCell   *lc;
-
-	foreach(lc, RelationGetIndexList(table))
-	{
-		Relation	index = tp_relation_open(lfirst_oid(lc));
-		Form_pg_index form = index->rd_index;
-
-		if (form->indisunique || form->indisexclusion)
-		{
-			changed = changed || (form->indimmediate &&
-								  (changes->replaces ||
-								   index_has(index, table, changes->updated, true)));
-			indexes += !index_has(index, table, changes->distinct, false);
-		}
-		RelationClose(index);
-	}
-	if (changed)
-		return RUN_AHEAD_UNIQUE_COLUMN;
-	return changes->arbiters > 0 && indexes > changes->arbiters ?
-		RUN_AHEAD_CONFLICT : RUN_AHEAD_ALLOWED;
-}
-
-/* Does table have a user's trigger that is called for each row of events? */
-static bool
-has_row_trigger(Relation table, int16 events)
-{
-	for (int i = 0; table->trigdesc != NULL && i < table->trigdesc->numtriggers; i++)
-	{
-		Trigger    *trigger = &table->trigdesc->triggers[i];
-
-		if (!trigger->tgisinternal && trigger->tgenabled != TRIGGER_DISABLED &&
-			TRIGGER_FOR_ROW(trigger->tgtype) && (trigger->tgtype & events) != 0)
-			return true;
-	}
-	return false;
-}
-
-/* Does a CHECK constraint of table call a function that may look at other rows? */
-static bool
-checks_by_function(Relation table)
-{
-	TupleConstr *constr = RelationGetDescr(table)->constr;
-
-	for (int i = 0; constr != NULL && i < constr->num_check; i++)
-	{
-		if (tp_contains(stringToNode(constr->check[i].ccbin), calls_volatile_user_function))
-			return true;
-	}
-	return false;
-}
-
-/* Is table partitioned by one of columns, a List of their names? */
-static bool
-is_partitioned_by(Relation table, List *columns)
-{
-	Bitmapset  *attrs = NULL;
-	ListCell   *lc;
-
-	if (table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
-		return false;
-	foreach(lc, columns)
-		attrs = bms_add_member(attrs, get_attnum(RelationGetRelid(table), strVal(lfirst(lc))) -
-							   FirstLowInvalidHeapAttributeNumber);
-	return has_partition_attrs(table, attrs, NULL);
-}
-
-/* What modify changes in the rows of table, given the defaults of tp_take_defaults(). */
-static RowChanges
-row_changes(ModifyTable *modify, Oid table, List *defaults)
-{
-	RowChanges	changes = {.arbiters = list_length(modify->arbiterIndexes)};
-	List	   *updated = list_copy(modify->onConflictCols);
-	List	   *distinct = NIL;
-	ListCell   *lc;
-
-	if (modify->operation == CMD_INSERT)
-		changes.events = TRIGGER_TYPE_INSERT;
-	if (modify->operation == CMD_DELETE)
-		changes.events = TRIGGER_TYPE_DELETE;
-	if (modify->updateColnosLists != NIL)
-		updated = list_concat(updated, linitial(modify->updateColnosLists));
-	foreach(lc, modify->mergeActionLists == NIL ? NIL :
-			(List *) linitial(modify->mergeActionLists))
-	{
-		MergeAction *action = lfirst(lc);
-
-		updated = list_concat(updated, action->updateColnos);
-		if (action->commandType == CMD_INSERT)
-			changes.events |= TRIGGER_TYPE_INSERT;
-		if (action->commandType == CMD_DELETE)
-			changes.events |= TRIGGER_TYPE_DELETE;
-	}
-	if (updated != NIL)
-		changes.events |= TRIGGER_TYPE_UPDATE;
-	changes.updated = names_of_columns(table, updated);
-	foreach(lc, defaults)
-	{
-		TargetEntry *tle = lfirst(lc);
-
-		if (contain_volatile_functions((Node *) tle->expr))
-			distinct = lappend_int(distinct, tle->resno);
-	}
-	changes.distinct = names_of_columns(table, distinct);
-	return changes;
-}
-
-/*
- * May the order in which modify, of stmt, changes rows decide whether it fails?
- *
- * Takes ACCESS SHARE on the partitions of a table into which INSERT inserts, which are
- * locked only when they get a row; stmt is made anew if one of them changes.
- */
-static RunAheadRefusal
-refusal_by_order(PlannedStmt *stmt, ModifyTable *modify, List *defaults)
-{
-	Oid			first = rt_fetch(linitial_int(modify->resultRelations), stmt->rtable)->relid;
-	Oid			root = modify->rootRelation == 0 ? first :
-		rt_fetch(modify->rootRelation, stmt->rtable)->relid;
-	RowChanges	changes = row_changes(modify, first, defaults);
-	List	   *tables;
-	RunAheadRefusal result = RUN_AHEAD_ALLOWED;
-	ListCell   *lc;
-
-	if (modify->onConflictWhere != NULL)
-		return RUN_AHEAD_CONFLICT;
-
-	/* INSERT reaches partitions, but not the children of a table */
-	if (modify->operation == CMD_INSERT && get_rel_relkind(root) == RELKIND_RELATION)
-		tables = list_make1_oid(root);
-	else
-		tables = find_all_inheritors(root, AccessShareLock, NULL);
-	stmt->relationOids = list_concat_unique_oid(stmt->relationOids, tables);
-	foreach(lc, tables)
-	{
-		Relation	table = tp_relation_open(lfirst_oid(lc));
-
-		/* a partitioned table comes before its partitions */
-		if (is_partitioned_by(table, changes.updated))
-			changes.events |= TRIGGER_TYPE_DELETE | TRIGGER_TYPE_INSERT;
-		changes.replaces = (changes.events & TRIGGER_TYPE_DELETE) != 0 &&
-			(changes.events & TRIGGER_TYPE_INSERT) != 0;
-		if (has_row_trigger(table, changes.events))
-			result = RUN_AHEAD_TRIGGER;
-		else if ((changes.events & (TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE)) != 0 &&
-				 checks_by_function(table))
-			result = RUN_AHEAD_VOLATILE;
-		else
-			result = refusal_by_indexes(table, &changes);
-		RelationClose(table);
-		if (result != RUN_AHEAD_ALLOWED)
-			break;
-	}
-	return result;
-}
-
-/*
- * Is query an INSERT whose rows have an order?  If it fails in another one of rows that
- * are equal by it, that is not for us to avoid.
- */
-bool
-tp_inserts_in_order(Query *query)
-{
-	RangeTblRef *source;
-
-	if (query->commandType != CMD_INSERT)
-		return false;
-	source = linitial_node(RangeTblRef, query->jointree->fromlist);
-	return rt_fetch(source->rtindex, query->rtable)->subquery->sortClause != NIL;
-}
-
 /*
  * May stmt, the plan of such a query that needs parallel mode, be run ahead?  defaults are
  * those that tp_take_defaults() has taken out of the query; in_order is what
@@ -494,7 +221,7 @@ tp_plan_refusal(PlannedStmt *stmt, List *defaults, bool in_order)
 	if (tp_may_read_cte(stmt, above))
 		return RUN_AHEAD_SHARED_WITH;
 	if (!in_order)
-		refusal = refusal_by_order(stmt, modify, defaults);
+		refusal = tp_order_refusal(stmt, defaults);
 	if (refusal != RUN_AHEAD_ALLOWED)
 		return refusal;
 	return tp_rows_exceed_file_limit(outerPlan(modify)) ?
