@@ -221,6 +221,8 @@ return_row(PlanState *ps)
 		keep_rows(state);
 	for (;;)
 	{
+		/* the nodes above leave that to the scans below them */
+		CHECK_FOR_INTERRUPTS();
 		if (!tuplestore_gettupleslot(state->rows,
 									 !ScanDirectionIsBackward(ps->state->es_direction),
 									 false, slot))
@@ -234,7 +236,6 @@ return_row(PlanState *ps)
 		if (ExecQual(ps->qual, ps->ps_ExprContext))
 			return ps->ps_ProjInfo == NULL ? slot : ExecProject(ps->ps_ProjInfo);
 		InstrCountFiltered1(ps, 1);
-		CHECK_FOR_INTERRUPTS();
 	}
 }
 

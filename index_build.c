@@ -17,7 +17,8 @@
  * SnapshotAny, and does not prune; what it changes are hints, by
  * HeapTupleSatisfiesVacuum().  The leader calls that for each row, row locks and
  * aborted rows included; a page in its buffers may have them already, but not in
- * the file.  Only its own transactions are in a temporary table, and each has the same
+ * the file.  It also sees which HOT chains are broken, of which the workers that build
+ * a BRIN or GIN index do not tell core's leader (18.6).  Only its own transactions are in a temporary table, and each has the same
  * state for the workers.  Reads of a TOAST table set no hints, but
  * may prune pages that say that it is worth a try.  So these no longer say so.
  *
@@ -42,6 +43,7 @@
 #include <math.h>
 
 #include "access/genam.h"
+#include "access/heapam.h"
 #include "access/xact.h"
 #include "catalog/index.h"
 #include "catalog/pg_index.h"
@@ -51,6 +53,7 @@
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "postmaster/bgworker.h"
+#include "storage/procarray.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -348,12 +351,16 @@ a_worker_is_free(void)
 
 /*
  * Change the pages of rel, the table or its TOAST table, as far as those who read
- * them for a build would.  Can be canceled.
+ * them for a build would.  Returns whether the index will lack rows that snapshots taken
+ * before see: a HOT chain is broken, as heapam_index_build_range_scan() of
+ * heapam_handler.c has it.  Can be canceled.
  */
-static void
+static bool
 change_pages_as_readers(Relation rel)
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
+	TransactionId oldest = GetOldestNonRemovableTransactionId(rel);
+	bool		broken = false;
 	HeapTupleData tuple;
 
 	tuple.t_tableOid = RelationGetRelid(rel);
@@ -377,19 +384,23 @@ change_pages_as_readers(Relation rel)
 		for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
 		{
 			ItemId		lp = PageGetItemId(page, off);
-			TransactionId dead_after;
+			HTSV_Result state;
 
 			if (!ItemIdIsNormal(lp))
 				continue;
 			tuple.t_data = (HeapTupleHeader) PageGetItem(page, lp);
 			tuple.t_len = ItemIdGetLength(lp);
 			ItemPointerSet(&tuple.t_self, block, off);
-			(void) HeapTupleSatisfiesVacuumHorizon(&tuple, buffer, &dead_after);
+			state = HeapTupleSatisfiesVacuum(&tuple, oldest, buffer);
+			broken = broken || (HeapTupleIsHotUpdated(&tuple) &&
+								(state == HEAPTUPLE_RECENTLY_DEAD ||
+								 state == HEAPTUPLE_DELETE_IN_PROGRESS));
 		}
 		if (LocalBufferStateRead(GetLocalBufferDescriptor(-buffer - 1)) & HINTS_DROPPED)
 			MarkBufferDirty(buffer);
 		ReleaseBuffer(buffer);
 	}
+	return broken;
 }
 
 /*
@@ -431,9 +442,9 @@ prepare_table(Relation heap, Relation index, IndexInfo *info)
 	else
 	{
 		INSTR_TIME_SET_CURRENT(start);
-		change_pages_as_readers(heap);
+		info->ii_BrokenHotChain = change_pages_as_readers(heap);
 		if (toast != NULL)
-			change_pages_as_readers(toast);
+			(void) change_pages_as_readers(toast);
 		tp_session_stats.pages_flushed +=
 			tp_flush_tables(list_make1_oid(RelationGetRelid(heap)), NIL, NULL, 0, 0);
 		INSTR_TIME_SET_CURRENT(elapsed);

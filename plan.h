@@ -208,6 +208,8 @@ typedef enum RunAheadRefusal
 	RUN_AHEAD_UNIQUE_COLUMN,
 	RUN_AHEAD_TRIGGER,
 	RUN_AHEAD_CONFLICT,
+	RUN_AHEAD_LOCKED,
+	RUN_AHEAD_TOO_WIDE,
 	RUN_AHEAD_GAINS_LITTLE,
 	RUN_AHEAD_TOO_LARGE
 } RunAheadRefusal;
@@ -223,7 +225,7 @@ typedef enum RunAheadRefusal
 extern bool tp_reads_large_table(Query *query);
 extern bool tp_may_run_ahead(Query *query);
 extern RunAheadRefusal tp_query_refusal(Query *query);
-extern RunAheadRefusal tp_run_ahead_refusal(Query *query);
+extern RunAheadRefusal tp_run_ahead_refusal(Query *query, List *defaults);
 extern bool tp_may_read_cte(PlannedStmt *stmt, List *expressions);
 extern RunAheadRefusal tp_plan_refusal(PlannedStmt *stmt, List *defaults,
 									   bool in_order);
@@ -237,8 +239,9 @@ extern bool tp_gains_enough(PlannedStmt *stmt, const Plan *ours, const Plan *ser
 
 /* plan_row_order.c */
 extern bool tp_inserts_in_order(Query *query);
-extern bool tp_looks_at_changes(Query *query);
-extern RunAheadRefusal tp_order_refusal(PlannedStmt *stmt, List *defaults);
+extern bool tp_looks_at_changes(Query *query, List *defaults);
+extern RunAheadRefusal tp_order_refusal(PlannedStmt *stmt, List *defaults,
+										bool in_order);
 
 /* plan_portions.c */
 extern bool tp_reads_all_first(PlannedStmt *stmt);

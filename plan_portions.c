@@ -26,6 +26,8 @@
 #include "postgres.h"
 
 #include "access/transam.h"
+#include "catalog/pg_aggregate.h"
+#include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
@@ -107,10 +109,19 @@ is_of_computed_values(Node *node)
 		 computes((Node *) ((Aggref *) node)->aggdirectargs, NULL));
 }
 
+/*
+ * Is node an aggregate whose final function may do anything, or fail though its transition
+ * functions do not?  Those of users; of core's, ordered-set aggregates (a wrong fraction),
+ * and those of jsonb (a key that is not unique) and of intervals (infinite ones).
+ */
 static bool
-is_user_aggregate(Node *node)
+may_fail_in_the_end(Node *node)
 {
-	return IsA(node, Aggref) && ((Aggref *) node)->aggfnoid >= FirstNormalObjectId;
+	Aggref	   *aggref = (Aggref *) node;
+
+	return IsA(node, Aggref) &&
+		(aggref->aggfnoid >= FirstNormalObjectId || aggref->aggkind != AGGKIND_NORMAL ||
+		 aggref->aggtype == JSONBOID || aggref->aggtype == INTERVALOID);
 }
 
 /* Is test true for a node of an expression of plan, an aggregation? */
@@ -123,8 +134,7 @@ agg_contains(Plan *plan, bool (*test) (Node *))
 
 /*
  * Has plan computed all that there is to compute below it, and in it of its input,
- * when it returns its first row?  Final functions of core's aggregates depend on
- * nothing else, and fail only as their transition functions do.
+ * when it returns its first row?
  */
 static bool
 computes_all_first(Plan *plan)
@@ -136,7 +146,7 @@ computes_all_first(Plan *plan)
 		case T_Agg:
 			if (((Agg *) plan)->aggstrategy == AGG_PLAIN)
 				return true;
-			if (agg_contains(plan, is_user_aggregate))
+			if (agg_contains(plan, may_fail_in_the_end))
 				return false;
 			return ((Agg *) plan)->aggstrategy == AGG_HASHED ||
 				(computes_all_first(plan->lefttree) &&

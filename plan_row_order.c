@@ -21,18 +21,22 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/sysattr.h"
 #include "access/transam.h"
 #include "catalog/partition.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
+#include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_trigger.h"
 #include "commands/trigger.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
+#include "storage/lmgr.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 #include "plan.h"
 
@@ -141,11 +145,26 @@ has_row_trigger(Relation table, int16 events)
 	return false;
 }
 
+/*
+ * Is function a user's that may look at rows?  Those in C mostly do not, as
+ * uuid_generate_v4() of contrib.
+ */
 static bool
 is_volatile_user_function(Oid function, void *context)
 {
-	return function >= FirstNormalObjectId &&
-		func_volatile(function) == PROVOLATILE_VOLATILE;
+	HeapTuple	tuple;
+	Form_pg_proc form;
+	bool		result;
+
+	if (function < FirstNormalObjectId)
+		return false;
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+	form = (Form_pg_proc) GETSTRUCT(tuple);
+	result = form->provolatile == PROVOLATILE_VOLATILE && form->prolang != ClanguageId;
+	ReleaseSysCache(tuple);
+	return result;
 }
 
 static bool
@@ -155,30 +174,59 @@ calls_volatile_user_function(Node *node)
 }
 
 /*
- * Does what ModifyTable evaluates for each row of query call a function that may look at
- * the rows changed so far?
+ * Does what is evaluated for each row of query as that is changed, defaults among them,
+ * call a function that may look at the rows changed so far?
  */
 bool
-tp_looks_at_changes(Query *query)
+tp_looks_at_changes(Query *query, List *defaults)
 {
-	List	   *above = list_make4(query->returningList, query->mergeActionList,
-								   query->withCheckOptions, query->onConflict);
+	List	   *above = list_make5(query->returningList, query->mergeActionList,
+								   query->withCheckOptions, query->onConflict, defaults);
 
 	return tp_contains((Node *) above, calls_volatile_user_function);
 }
 
-/* Does a CHECK constraint of table call a function that may look at other rows? */
+/*
+ * Does a CHECK constraint of table call a function that may look at other rows?  stmt is
+ * made anew if one that it calls changes.
+ */
 static bool
-checks_by_function(Relation table)
+checks_by_function(Relation table, PlannedStmt *stmt)
 {
 	TupleConstr *constr = RelationGetDescr(table)->constr;
 
 	for (int i = 0; constr != NULL && i < constr->num_check; i++)
 	{
-		if (tp_contains(stringToNode(constr->check[i].ccbin), calls_volatile_user_function))
+		List	   *relids = NIL;
+		List	   *items = NIL;
+		Node	   *check = stringToNode(constr->check[i].ccbin);
+
+		if (tp_contains(check, calls_volatile_user_function))
 			return true;
+		(void) expression_planner_with_deps((Expr *) check, &relids, &items);
+		/* those of plan_saving.c are the last ones */
+		stmt->invalItems = list_concat(items, stmt->invalItems);
 	}
 	return false;
+}
+
+/*
+ * The OIDs of table root, which is locked, and of all its children or partitions, with
+ * ACCESS SHARE locks on these; NIL if that would have to wait.
+ */
+static List *
+lock_inheritors(Oid root)
+{
+	List	   *tables = find_all_inheritors(root, NoLock, NULL);
+	ListCell   *lc;
+
+	foreach(lc, tables)
+	{
+		if (!ConditionalLockRelationOid(lfirst_oid(lc), AccessShareLock) ||
+			!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(lfirst_oid(lc))))
+			return NIL;
+	}
+	return tables;
 }
 
 /* Is table partitioned by one of columns, a List of their names? */
@@ -238,13 +286,15 @@ row_changes(ModifyTable *modify, Oid table, List *defaults)
 
 /*
  * May the order in which stmt changes rows decide whether it fails?  defaults are those
- * that tp_take_defaults() has taken out of its query.
+ * that tp_take_defaults() has taken out of its query; in_order is what
+ * tp_inserts_in_order() has said of it.  Triggers and functions may also see that all rows
+ * are found before the first one is inserted, so an order does not help.
  *
  * Takes ACCESS SHARE on the partitions of a table into which INSERT inserts, which are
  * locked only when they get a row; stmt is made anew if one of them changes.
  */
 RunAheadRefusal
-tp_order_refusal(PlannedStmt *stmt, List *defaults)
+tp_order_refusal(PlannedStmt *stmt, List *defaults, bool in_order)
 {
 	ModifyTable *modify = castNode(ModifyTable, stmt->planTree);
 	Oid			first = rt_fetch(linitial_int(modify->resultRelations), stmt->rtable)->relid;
@@ -255,14 +305,16 @@ tp_order_refusal(PlannedStmt *stmt, List *defaults)
 	RunAheadRefusal result = RUN_AHEAD_ALLOWED;
 	ListCell   *lc;
 
-	if (modify->onConflictWhere != NULL)
+	if (modify->onConflictWhere != NULL && !in_order)
 		return RUN_AHEAD_CONFLICT;
 
 	/* INSERT reaches partitions, but not the children of a table */
 	if (modify->operation == CMD_INSERT && get_rel_relkind(root) == RELKIND_RELATION)
 		tables = list_make1_oid(root);
 	else
-		tables = find_all_inheritors(root, AccessShareLock, NULL);
+		tables = lock_inheritors(root);
+	if (tables == NIL)
+		return RUN_AHEAD_LOCKED;
 	stmt->relationOids = list_concat_unique_oid(stmt->relationOids, tables);
 	foreach(lc, tables)
 	{
@@ -274,9 +326,9 @@ tp_order_refusal(PlannedStmt *stmt, List *defaults)
 		if (has_row_trigger(table, changes.events))
 			result = RUN_AHEAD_TRIGGER;
 		else if ((changes.events & (TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE)) != 0 &&
-				 checks_by_function(table))
+				 checks_by_function(table, stmt))
 			result = RUN_AHEAD_VOLATILE;
-		else
+		else if (!in_order)
 			result = refusal_by_indexes(table, &changes);
 		RelationClose(table);
 		if (result != RUN_AHEAD_ALLOWED)

@@ -47,6 +47,8 @@ static const char *const refusals[] = {
 	[RUN_AHEAD_UNIQUE_COLUMN] = "changes a column of a unique index",
 	[RUN_AHEAD_TRIGGER] = "trigger for each row",
 	[RUN_AHEAD_CONFLICT] = "ON CONFLICT depends on the order of rows",
+	[RUN_AHEAD_LOCKED] = "another session has locked a partition",
+	[RUN_AHEAD_TOO_WIDE] = "its rows have more than 1664 columns",
 	[RUN_AHEAD_GAINS_LITTLE] = "workers would save less than 15 % of its cost",
 	[RUN_AHEAD_TOO_LARGE] = "its rows may exceed temp_file_limit",
 };
@@ -127,6 +129,15 @@ is_current_of(Node *node)
 	return IsA(node, CurrentOfExpr);
 }
 
+/* The value in a sequence changes with each row that gets one. */
+static bool
+names_sequence(Node *node)
+{
+	return IsA(node, RangeTblEntry) &&
+		((RangeTblEntry *) node)->rtekind == RTE_RELATION &&
+		((RangeTblEntry *) node)->relkind == RELKIND_SEQUENCE;
+}
+
 /*
  * May workers run query, and the leader run it ahead of what would happen between its
  * rows?
@@ -136,14 +147,16 @@ tp_query_refusal(Query *query)
 {
 	if (max_parallel_hazard(query) == PROPARALLEL_UNSAFE)
 		return RUN_AHEAD_UNSAFE;
-	if (tp_contains((Node *) query, tp_expression_is_volatile))
+	if (tp_contains((Node *) query, tp_expression_is_volatile) ||
+		tp_contains((Node *) query, names_sequence))
 		return RUN_AHEAD_VOLATILE;
 	return tp_contains((Node *) query, tp_checks_domain) ?
 		RUN_AHEAD_UNSAFE : RUN_AHEAD_ALLOWED;
 }
 
 /*
- * May query, for which tp_may_run_ahead() is true, be run ahead?
+ * May query, for which tp_may_run_ahead() is true, be run ahead, after tp_take_defaults()
+ * has taken defaults out of it?
  *
  * Other sessions may change the rows of a permanent table while they are found.
  * Core then looks for their newest version, and evaluates a part of the plan again
@@ -157,7 +170,7 @@ tp_query_refusal(Query *query)
  * changed so far.
  */
 RunAheadRefusal
-tp_run_ahead_refusal(Query *query)
+tp_run_ahead_refusal(Query *query, List *defaults)
 {
 	Query		below = *query;
 
@@ -170,7 +183,7 @@ tp_run_ahead_refusal(Query *query)
 		return RUN_AHEAD_MODIFYING_WITH;
 	if (tp_contains((Node *) &below, is_current_of))
 		return RUN_AHEAD_CURRENT_OF;
-	if (tp_looks_at_changes(query))
+	if (tp_looks_at_changes(query, defaults))
 		return RUN_AHEAD_VOLATILE;
 	return tp_query_refusal(&below);
 }
@@ -215,13 +228,15 @@ tp_plan_refusal(PlannedStmt *stmt, List *defaults, bool in_order)
 								   modify->onConflictSet,
 								   modify->onConflictWhere,
 								   modify->mergeActionLists);
-	RunAheadRefusal refusal = RUN_AHEAD_ALLOWED;
+	RunAheadRefusal refusal;
 
+	/* a node above a scan may have more, but those that keep rows may not */
+	if (list_length(outerPlan(modify)->targetlist) > MaxTupleAttributeNumber)
+		return RUN_AHEAD_TOO_WIDE;
 	above = lappend(above, merge_join_conditions(modify));
 	if (tp_may_read_cte(stmt, above))
 		return RUN_AHEAD_SHARED_WITH;
-	if (!in_order)
-		refusal = tp_order_refusal(stmt, defaults);
+	refusal = tp_order_refusal(stmt, defaults, in_order);
 	if (refusal != RUN_AHEAD_ALLOWED)
 		return refusal;
 	return tp_rows_exceed_file_limit(outerPlan(modify)) ?

@@ -94,7 +94,7 @@ plan_modification(const PlannerCall *call)
 
 	again.args.parse = copyObject(parse);
 	defaults = tp_take_defaults(parse);
-	refusal = tp_run_ahead_refusal(parse);
+	refusal = tp_run_ahead_refusal(parse, defaults);
 	if (refusal == RUN_AHEAD_ALLOWED)
 	{
 		parallel = plan_with_workers(call, true);

@@ -304,6 +304,28 @@ RESET max_parallel_workers;
 SELECT reset_report();
 CREATE INDEX queried_v ON queried (v, length(repeat(v, 3000)));
 SELECT * FROM report('queried');
+-- An index has not the rows that HOT updates of the same transaction have replaced. A snapshot
+-- taken before sees these, so it must not use the index; if none can, there is no such mark.
+CREATE TEMP TABLE replaced (id int, k int, a int[]) WITH (parallel_workers = 2, fillfactor = 50);
+INSERT INTO replaced SELECT g, 0, '{0}' FROM generate_series(1, 5000) g;
+CREATE FUNCTION pg_temp.seen() RETURNS text LANGUAGE plpgsql STABLE SET enable_seqscan = off AS
+	$$ BEGIN RETURN concat((SELECT count(*) FROM replaced WHERE k = 0), ' ', (SELECT count(*) FROM replaced WHERE a @> '{0}')); END $$;
+BEGIN;
+DECLARE before CURSOR FOR SELECT pg_temp.seen() FROM generate_series(1, 2);
+FETCH before;
+UPDATE replaced SET k = 7, a = '{7}' WHERE id > 4000;
+CREATE INDEX replaced_btree ON replaced (k);
+CREATE INDEX replaced_brin ON replaced USING brin (k) WITH (pages_per_range = 1);
+CREATE INDEX replaced_gin ON replaced USING gin (a);
+SELECT indexrelid::regclass, indcheckxmin FROM pg_index WHERE indrelid = 'replaced'::regclass ORDER BY indexrelid::regclass::text;
+FETCH before;
+COMMIT;
+DROP INDEX replaced_btree, replaced_brin, replaced_gin;
+UPDATE replaced SET k = 8 WHERE id > 4500;
+CREATE INDEX replaced_brin ON replaced USING brin (k);
+CREATE INDEX replaced_gin ON replaced USING gin (a);
+SELECT indexrelid::regclass, indcheckxmin FROM pg_index WHERE indrelid = 'replaced'::regclass ORDER BY indexrelid::regclass::text;
+SELECT reset_report();
 -- Emptied at the end of each transaction, which builds its index.
 CREATE TEMP TABLE emptied (id int) ON COMMIT DELETE ROWS;
 ALTER TABLE emptied SET (parallel_workers = 2);

@@ -35,6 +35,13 @@ SELECT * FROM pg_temp.plan('SELECT k, sum(v) FROM t GROUP BY k');
 -- arguments, which core evaluates as it returns groups, would be
 SELECT * FROM pg_temp.plan('SELECT k, sum(100 / v) FROM t GROUP BY k');
 RESET enable_hashagg;
+-- final functions may fail: for a fraction above 1, infinite intervals, keys that are not unique
+CREATE TEMP TABLE fractions AS SELECT k::float8 AS f, v::float8 FROM t;
+ANALYZE fractions;
+SELECT * FROM pg_temp.plan('SELECT f, percentile_cont(f) WITHIN GROUP (ORDER BY v) FROM fractions GROUP BY f');
+DROP TABLE fractions;
+SELECT * FROM pg_temp.plan('SELECT k, avg(v * interval ''1s'') FROM t GROUP BY k');
+SELECT * FROM pg_temp.plan('SELECT k, jsonb_agg(v) FROM t GROUP BY k');
 -- a sort, with LIMIT, below Unique and WindowAgg
 SELECT * FROM pg_temp.plan('SELECT * FROM t ORDER BY v');
 SELECT * FROM pg_temp.plan('SELECT * FROM t ORDER BY v LIMIT 5');

@@ -51,11 +51,12 @@ BEGIN
 	NEW.s := NEW.s || '!';
 	RETURN CASE WHEN NEW.id % 11 = 0 THEN NULL ELSE NEW END;
 END $$;
-CREATE TRIGGER n BEFORE INSERT ON final_parts FOR EACH ROW EXECUTE FUNCTION final_note();
 \set parts 'SELECT tableoid::regclass::text, id, k, s FROM final_parts UNION ALL SELECT what, id, 0, NULL FROM final_log'
-:run ('INSERT INTO final_parts SELECT * FROM t WHERE id < 900 ORDER BY id RETURNING tableoid::regclass, id', :'parts');
+:run ('INSERT INTO final_parts SELECT * FROM t WHERE id < 900 RETURNING tableoid::regclass, id', :'parts');
 -- no such row in the table that is referred to
-SELECT workers, answers FROM pg_temp.changes('INSERT INTO final_parts SELECT * FROM t WHERE id = 1001 ORDER BY id', :'parts');
+SELECT workers, answers FROM pg_temp.changes('INSERT INTO final_parts SELECT * FROM t WHERE id = 1001', :'parts');
+CREATE TRIGGER n BEFORE INSERT ON final_parts FOR EACH ROW EXECUTE FUNCTION final_note();
+:run ('INSERT INTO final_parts SELECT * FROM t WHERE id < 900 RETURNING tableoid::regclass, id', :'parts');
 
 -- isolation levels, READ ONLY, functions, WITH
 BEGIN ISOLATION LEVEL SERIALIZABLE;
@@ -114,20 +115,21 @@ ALTER TABLE domains ALTER d SET DEFAULT 6;
 :run ('INSERT INTO domains (id) SELECT id FROM t', 'TABLE domains');
 -- prepared: the plan is made again when a default, its function or a sequence is another one
 SET plan_cache_mode = force_generic_plan;
+ALTER FUNCTION pg_temp.rows STABLE;
 PREPARE fills AS INSERT INTO counted (id) SELECT id FROM t WHERE k = 3;
 EXECUTE fills;
-CREATE OR REPLACE FUNCTION pg_temp.rows() RETURNS bigint LANGUAGE sql AS 'SELECT -1::bigint';
+CREATE OR REPLACE FUNCTION pg_temp.rows() RETURNS bigint LANGUAGE sql STABLE AS 'SELECT -1::bigint';
 EXECUTE fills;
 ALTER TABLE counted ALTER before SET DEFAULT -2;
 EXECUTE fills;
 ALTER TABLE counted ALTER before SET DEFAULT nextval('final_seq') * 0 - 3;
 EXECUTE fills;
 -- one that is inlined, so that the plan has what it calls
-CREATE FUNCTION pg_temp.inner() RETURNS bigint LANGUAGE sql AS $$ SELECT nextval('final_seq') * 0 - 4 $$;
-CREATE FUNCTION pg_temp.inlined() RETURNS bigint LANGUAGE sql AS $$ SELECT pg_temp.inner() $$;
+CREATE FUNCTION pg_temp.inner() RETURNS bigint LANGUAGE sql STABLE AS $$ SELECT extract(year FROM now())::bigint * 0 - 4 $$;
+CREATE FUNCTION pg_temp.inlined() RETURNS bigint LANGUAGE sql STABLE AS $$ SELECT pg_temp.inner() $$;
 ALTER TABLE counted ALTER before SET DEFAULT pg_temp.inlined();
 EXECUTE fills;
-CREATE OR REPLACE FUNCTION pg_temp.inner() RETURNS bigint LANGUAGE sql AS $$ SELECT nextval('final_seq') * 0 - 5 $$;
+CREATE OR REPLACE FUNCTION pg_temp.inner() RETURNS bigint LANGUAGE sql STABLE AS $$ SELECT extract(year FROM now())::bigint * 0 - 5 $$;
 EXECUTE fills;
 EXPLAIN (COSTS OFF) EXECUTE fills;
 SELECT before, count(*) FROM counted WHERE before < 0 GROUP BY before ORDER BY before;

@@ -121,6 +121,21 @@ RESET temp_parallel.run_ahead;
 SELECT pg_relation_size('often') <= 1.1 * pg_relation_size('often_core') AS not_larger,
 	   (SELECT sum(v) FROM often), (SELECT count(*) FROM (TABLE often EXCEPT TABLE often_core) d) AS differ;
 DROP TABLE often, often_core;
+-- a statement is cancelled while rows are changed, too, which takes many seconds here
+CREATE TEMP TABLE large AS SELECT repeat('x', 10000000) AS v;
+SET statement_timeout = '1s';
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) UPDATE t SET k = 0 RETURNING md5((SELECT v || '' FROM large));
+RESET statement_timeout;
+DROP TABLE large;
+-- more columns than a row that is kept can have
+SELECT string_agg(format('c%s int DEFAULT 1', i), ', ') AS columns, string_agg(format('c%s = w.c%s + 1', i, i), ', ') AS sets
+FROM generate_series(1, 900) i \gset
+CREATE TEMP TABLE columns (id int, :columns);
+INSERT INTO columns SELECT generate_series(1, 300);
+ANALYZE columns;
+SELECT 'UPDATE columns SET ' || :'sets' || ' FROM columns w WHERE w.id = columns.id + 1 RETURNING w.*' AS wide \gset
+:run (:'wide', 'SELECT id, c900 FROM columns');
+DROP TABLE columns;
 -- no row, and a target that is empty
 :run ('UPDATE t SET k = 0 WHERE id < 0 RETURNING id, k', 'TABLE t');
 :run ('DELETE FROM u WHERE false', 'TABLE u');
