@@ -78,10 +78,9 @@ FUNCTIONS = [
     " SET max_parallel_workers_per_gather = 0 AS $$ BEGIN"
     " EXECUTE format('UPDATE %I SET k = $1 WHERE id = $2', TG_ARGV[0]) USING NEW.k, OLD.id; RETURN NEW; END $$",
     "CREATE SEQUENCE fz.numbers",
-    "CREATE FUNCTION fz.previous(t text) RETURNS int LANGUAGE plpgsql"
-    " SET max_parallel_workers_per_gather = 0 AS $$ DECLARE m int; n int; BEGIN"
-    " EXECUTE format('SELECT max(id), count(*) FROM %I', t) INTO m, n;"
-    " IF m <> n THEN RAISE 'no row before'; END IF; RETURN n; END $$",
+    "CREATE FUNCTION fz.largest(t text) RETURNS int LANGUAGE plpgsql"
+    " SET max_parallel_workers_per_gather = 0 AS $$ DECLARE n int; BEGIN"
+    " EXECUTE format('SELECT max(id) FROM %I', t) INTO n; RETURN n; END $$",
     "CREATE FUNCTION fz.is_free(t text, k int) RETURNS boolean LANGUAGE plpgsql"
     " SET max_parallel_workers_per_gather = 0 AS $$ DECLARE n int; BEGIN"
     " EXECUTE format('SELECT count(*) FROM %I WHERE k = $1', t) INTO n USING k; RETURN n = 0; END $$",
