@@ -17,10 +17,11 @@
  * SnapshotAny, and does not prune; what it changes are hints, by
  * HeapTupleSatisfiesVacuum().  The leader calls that for each row, row locks and
  * aborted rows included; a page in its buffers may have them already, but not in
- * the file.  It also sees which HOT chains are broken, of which the workers that build
- * a BRIN or GIN index do not tell core's leader (18.6).  Only its own transactions are in a temporary table, and each has the same
- * state for the workers.  Reads of a TOAST table set no hints, but
- * may prune pages that say that it is worth a try.  So these no longer say so.
+ * the file.  Only its own transactions are in a temporary table, and each has the same
+ * state for the workers.  So the leader also finds the HOT chains that are broken, of
+ * which core's workers for BRIN and GIN indexes (18.6) do not tell.  Reads of a TOAST
+ * table set no hints, but may prune pages that say that it is worth a try.  So these no
+ * longer say so.
  *
  * A worker has to have local buffers before core's entry point reads the first page,
  * and that calls nothing of a module's.  So the leader makes a setting for the time
