@@ -147,22 +147,33 @@ has_row_trigger(Relation table, int16 events)
 
 /*
  * Is function a user's that may look at rows?  Those in C mostly do not, as
- * uuid_generate_v4() of contrib.
+ * uuid_generate_v4() of contrib.  context: a PlannedStmt that is made anew if function
+ * changes, or NULL.
  */
 static bool
 is_volatile_user_function(Oid function, void *context)
 {
+	PlannedStmt *stmt = context;
 	HeapTuple	tuple;
-	Form_pg_proc form;
 	bool		result;
 
 	if (function < FirstNormalObjectId)
 		return false;
+	if (stmt != NULL)
+	{
+		PlanInvalItem *item = makeNode(PlanInvalItem);
+
+		item->cacheId = PROCOID;
+		item->hashValue = GetSysCacheHashValue1(PROCOID, ObjectIdGetDatum(function));
+		/* those of plan_saving.c are the last ones */
+		stmt->invalItems = lcons(item, stmt->invalItems);
+	}
+	if (func_volatile(function) != PROVOLATILE_VOLATILE)
+		return false;
 	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for function %u", function);
-	form = (Form_pg_proc) GETSTRUCT(tuple);
-	result = form->provolatile == PROVOLATILE_VOLATILE && form->prolang != ClanguageId;
+		return true;
+	result = ((Form_pg_proc) GETSTRUCT(tuple))->prolang != ClanguageId;
 	ReleaseSysCache(tuple);
 	return result;
 }
@@ -186,6 +197,15 @@ tp_looks_at_changes(Query *query, List *defaults)
 	return tp_contains((Node *) above, calls_volatile_user_function);
 }
 
+static bool
+check_may_look(Node *node, PlannedStmt *stmt)
+{
+	if (node == NULL)
+		return false;
+	return check_functions_in_node(node, is_volatile_user_function, stmt) ||
+		expression_tree_walker(node, check_may_look, stmt);
+}
+
 /*
  * Does a CHECK constraint of table call a function that may look at other rows?  stmt is
  * made anew if one that it calls changes.
@@ -197,15 +217,8 @@ checks_by_function(Relation table, PlannedStmt *stmt)
 
 	for (int i = 0; constr != NULL && i < constr->num_check; i++)
 	{
-		List	   *relids = NIL;
-		List	   *items = NIL;
-		Node	   *check = stringToNode(constr->check[i].ccbin);
-
-		if (tp_contains(check, calls_volatile_user_function))
+		if (check_may_look(stringToNode(constr->check[i].ccbin), stmt))
 			return true;
-		(void) expression_planner_with_deps((Expr *) check, &relids, &items);
-		/* those of plan_saving.c are the last ones */
-		stmt->invalItems = list_concat(items, stmt->invalItems);
 	}
 	return false;
 }
