@@ -50,6 +50,7 @@
 
 #include "access/table.h"
 #include "catalog/pg_class.h"
+#include "commands/defrem.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "storage/fd.h"
@@ -257,6 +258,23 @@ writes_temp_table(PlannedStmt *stmt)
 	return false;
 }
 
+/* The utility statement that explain executes, or NULL. */
+static Node *
+executed_by_explain(ExplainStmt *explain)
+{
+	bool		analyze = false;
+	ListCell   *lc;
+
+	foreach(lc, explain->options)
+	{
+		DefElem    *option = lfirst(lc);
+
+		if (strcmp(option->defname, "analyze") == 0)
+			analyze = defGetBoolean(option);
+	}
+	return analyze ? castNode(Query, explain->query)->utilityStmt : NULL;
+}
+
 /*
  * Have the pool's memory shared if statement, a PlannedStmt or a utility
  * statement, may be the first to fill a temporary table.  To be called in a
@@ -270,7 +288,7 @@ tp_share_before(Node *statement)
 	if (!is_to_be_shared())
 		return;
 	if (IsA(statement, ExplainStmt))
-		statement = castNode(Query, ((ExplainStmt *) statement)->query)->utilityStmt;
+		statement = executed_by_explain((ExplainStmt *) statement);
 	if (statement == NULL)
 		return;
 	if (IsA(statement, CreateTableAsStmt))

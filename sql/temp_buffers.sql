@@ -72,6 +72,7 @@ CREATE TEMP TABLE n (a int);
 UPDATE permanent SET a = a WHERE a < 5;
 COPY permanent FROM stdin;
 \.
+EXPLAIN (COSTS OFF) CREATE TEMP TABLE not_created AS SELECT 1;
 SELECT count(*) AS descriptors FROM pg_local_buffers;
 
 -- A function with a SET clause, in workers: it fails as in the leader.
