@@ -152,7 +152,8 @@ computes_all_first(Plan *plan)
 				(computes_all_first(plan->lefttree) &&
 				 !agg_contains(plan, is_of_computed_values));
 		case T_GatherMerge:
-			return computes_all_first(plan->lefttree);
+			return computes_all_first(plan->lefttree) &&
+				!computes((Node *) plan->targetlist, NULL);
 		case T_CustomScan:
 			return tp_is_flush_node(plan) && computes_all_first(plan->lefttree);
 		case T_Result:

@@ -42,6 +42,20 @@ SELECT * FROM pg_temp.plan('SELECT f, percentile_cont(f) WITHIN GROUP (ORDER BY 
 DROP TABLE fractions;
 SELECT * FROM pg_temp.plan('SELECT k, avg(v * interval ''1s'') FROM t GROUP BY k');
 SELECT * FROM pg_temp.plan('SELECT k, jsonb_agg(v) FROM t GROUP BY k');
+-- what is computed above a sort is computed as rows are asked for, also by Gather Merge: this
+-- function fails for the second row
+CREATE FUNCTION pg_temp.inverse(i int) RETURNS int LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS 'BEGIN RETURN 1000 / i; END';
+CREATE FUNCTION pg_temp.first_inverse() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	a int;
+	b int;
+BEGIN
+	SELECT id, pg_temp.inverse(id - 2) INTO a, b FROM t WHERE sqrt(id) + sqrt(id + 1) + sqrt(id + 2) > 0 ORDER BY id LIMIT 10;
+	RETURN concat(a, ' ', b);
+END $$;
+SET parallel_tuple_cost = 0.1;
+SELECT pg_temp.first_inverse();
+SET parallel_tuple_cost = 0;
 -- a sort, with LIMIT, below Unique and WindowAgg
 SELECT * FROM pg_temp.plan('SELECT * FROM t ORDER BY v');
 SELECT * FROM pg_temp.plan('SELECT * FROM t ORDER BY v LIMIT 5');
