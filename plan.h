@@ -158,6 +158,7 @@ extern bool tp_has_temp_child(RangeTblEntry *rte);
 extern bool tp_any_range_table_entry(Query *query, bool (*test) (Node *));
 extern bool tp_reads_temp_table(Query *query);
 
+extern PlanInvalItem *tp_dependency(int cache, Oid oid);
 extern bool tp_expression_is_volatile(Node *node);
 
 /* plan_lookup.c */

@@ -199,20 +199,25 @@ is_any_volatile_function(Oid function, void *context)
 }
 
 /*
- * Add an item for the row with that OID in the system cache to those of depends, if
- * that is not NULL.
+ * An item of invalItems for the row with that OID in the system cache.  Allocates in the
+ * current memory context.
  */
+PlanInvalItem *
+tp_dependency(int cache, Oid oid)
+{
+	PlanInvalItem *item = makeNode(PlanInvalItem);
+
+	item->cacheId = cache;
+	item->hashValue = GetSysCacheHashValue1(cache, ObjectIdGetDatum(oid));
+	return item;
+}
+
+/* Add such an item to those of depends, if that is not NULL. */
 static void
 add_dependency(PlanDependencies *depends, int cache, Oid oid)
 {
-	PlanInvalItem *item;
-
-	if (depends == NULL)
-		return;
-	item = makeNode(PlanInvalItem);
-	item->cacheId = cache;
-	item->hashValue = GetSysCacheHashValue1(cache, ObjectIdGetDatum(oid));
-	depends->items = lappend(depends->items, item);
+	if (depends != NULL)
+		depends->items = lappend(depends->items, tp_dependency(cache, oid));
 }
 
 /* Is one of the functions that user's aggregate calls? */

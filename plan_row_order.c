@@ -159,15 +159,9 @@ is_volatile_user_function(Oid function, void *context)
 
 	if (function < FirstNormalObjectId)
 		return false;
+	/* those of plan_saving.c are the last ones */
 	if (stmt != NULL)
-	{
-		PlanInvalItem *item = makeNode(PlanInvalItem);
-
-		item->cacheId = PROCOID;
-		item->hashValue = GetSysCacheHashValue1(PROCOID, ObjectIdGetDatum(function));
-		/* those of plan_saving.c are the last ones */
-		stmt->invalItems = lcons(item, stmt->invalItems);
-	}
+		stmt->invalItems = lcons(tp_dependency(PROCOID, function), stmt->invalItems);
 	if (func_volatile(function) != PROVOLATILE_VOLATILE)
 		return false;
 	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
