@@ -218,22 +218,18 @@ checks_by_function(Relation table, PlannedStmt *stmt)
 }
 
 /*
- * The OIDs of table root, which is locked, and of all its children or partitions, with
- * ACCESS SHARE locks on these; NIL if that would have to wait.
+ * Take ACCESS SHARE on table, a child or a partition, to look at its definition.  Returns
+ * false if that would have to wait, or if the table has been dropped.
  */
-static List *
-lock_inheritors(Oid root)
+static bool
+lock_for_a_look(Oid table)
 {
-	List	   *tables = find_all_inheritors(root, NoLock, NULL);
-	ListCell   *lc;
-
-	foreach(lc, tables)
-	{
-		if (!ConditionalLockRelationOid(lfirst_oid(lc), AccessShareLock) ||
-			!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(lfirst_oid(lc))))
-			return NIL;
-	}
-	return tables;
+	if (!ConditionalLockRelationOid(table, AccessShareLock))
+		return false;
+	if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(table)))
+		return true;
+	UnlockRelationOid(table, AccessShareLock);
+	return false;
 }
 
 /* Is table partitioned by one of columns, a List of their names? */
@@ -297,8 +293,9 @@ row_changes(ModifyTable *modify, Oid table, List *defaults)
  * tp_inserts_in_order() has said of it.  Triggers and functions may also see that all rows
  * are found before the first one is inserted, so an order does not help.
  *
- * Takes ACCESS SHARE on the partitions of a table into which INSERT inserts, which are
- * locked only when they get a row; stmt is made anew if one of them changes.
+ * Looks at all partitions of a table into which INSERT inserts, of which the server locks
+ * those that get a row.  So each is locked only for the look, as a lock on all of them could
+ * block or deadlock others, or fill the lock table; stmt is made anew if one changes.
  */
 RunAheadRefusal
 tp_order_refusal(PlannedStmt *stmt, List *defaults, bool in_order)
@@ -319,14 +316,16 @@ tp_order_refusal(PlannedStmt *stmt, List *defaults, bool in_order)
 	if (modify->operation == CMD_INSERT && get_rel_relkind(root) == RELKIND_RELATION)
 		tables = list_make1_oid(root);
 	else
-		tables = lock_inheritors(root);
-	if (tables == NIL)
-		return RUN_AHEAD_LOCKED;
+		tables = find_all_inheritors(root, NoLock, NULL);
 	stmt->relationOids = list_concat_unique_oid(stmt->relationOids, tables);
 	foreach(lc, tables)
 	{
-		Relation	table = tp_relation_open(lfirst_oid(lc));
+		Oid			relid = lfirst_oid(lc);
+		Relation	table;
 
+		if (relid != root && !lock_for_a_look(relid))
+			return RUN_AHEAD_LOCKED;
+		table = tp_relation_open(relid);
 		/* a partitioned table comes before its partitions */
 		if (is_partitioned_by(table, changes.updated))
 			changes.events |= TRIGGER_TYPE_DELETE | TRIGGER_TYPE_INSERT;
@@ -338,6 +337,8 @@ tp_order_refusal(PlannedStmt *stmt, List *defaults, bool in_order)
 		else if (!in_order)
 			result = refusal_by_indexes(table, &changes);
 		RelationClose(table);
+		if (relid != root)
+			UnlockRelationOid(relid, AccessShareLock);
 		if (result != RUN_AHEAD_ALLOWED)
 			break;
 	}

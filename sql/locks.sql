@@ -88,6 +88,21 @@ SELECT buffers_skipped FROM pg_evict_local_buffers('t');
 SELECT :after_locks - :before_locks AS more_locks;
 COMMIT;
 
+-- An INSERT that is run ahead, after a look at all partitions, holds locks on those that got
+-- a row.  Otherwise it would block DDL on the others, deadlock with it, or need a lock for each.
+CREATE TABLE parted (id int, k int) PARTITION BY LIST (k);
+CREATE TABLE parted_1 PARTITION OF parted FOR VALUES IN (1);
+CREATE TABLE parted_2 PARTITION OF parted FOR VALUES IN (2) PARTITION BY RANGE (id);
+CREATE TABLE parted_3 PARTITION OF parted_2 DEFAULT;
+SET temp_parallel.run_ahead = on;
+\set locked 'SELECT relation::regclass, mode FROM pg_locks WHERE pid = pg_backend_pid() AND relation::regclass::text ~ ''parted'' ORDER BY relation::regclass::text, mode'
+BEGIN;
+EXPLAIN (COSTS OFF) INSERT INTO parted SELECT id, 1 FROM t WHERE length(v) > 0;
+:locked;
+INSERT INTO parted SELECT id, 1 FROM t WHERE length(v) > 0;
+:locked;
+ROLLBACK;
+
 DROP FUNCTION locks_here;
-DROP TABLE t, u;
+DROP TABLE t, u, parted;
 DROP EXTENSION temp_parallel;
