@@ -25,6 +25,7 @@ class Comparison:
     replays: dict = field(default_factory=dict)     # settings, statements and savepoint, by mode
     counters: dict = field(default_factory=dict)    # Outcomes: before each mode, and "after"
     inside: list = ()       # Outcomes of COUNTERS among the statements at no cost
+    locks: dict = field(default_factory=dict)       # Outcomes of LOCKS before the savepoint's end
     answers: dict = field(default_factory=dict)     # by mode
 
     @property
@@ -97,6 +98,7 @@ class Comparer(Tables):
                 self.must("SAVEPOINT q")
             outcomes[mode] = [self.session.put(sql) for sql in run.statements[mode]]
             if run.savepoint:
+                run.locks[mode] = self.session.put(settings.LOCKS)
                 self.must("ROLLBACK TO SAVEPOINT q")
         calm = {"role": "none", "jit": "off"}
         if run.storm:
@@ -146,6 +148,12 @@ class Comparer(Tables):
             what = f"{mode} and {base} differ: {difference}{run.label}"
             suspect, other = (mode, base) if base == settings.OFF else (base, mode)
             raise self.failure(what, run, suspect, other)
+        if settings.OFF in run.order and run.savepoint:
+            locked = set(run.locks[settings.OFF].rows)
+            for mode in run.order:
+                more = sorted(set(run.locks[mode].rows) - locked)
+                if more and not run.locks[settings.OFF].sqlstate:
+                    raise self.failure(f"{mode} locks more: {more}{run.label}", run, mode, settings.OFF)
 
     def failure(self, what, run, *modes):
         """A Failure that is reproduced in these modes, the suspect first."""

@@ -99,6 +99,10 @@ INSERTS = {
         " CREATE TEMP TABLE {out}_0 PARTITION OF {out} FOR VALUES WITH (modulus 2, remainder 0);"
         " CREATE TEMP TABLE {out}_1 PARTITION OF {out} FOR VALUES WITH (modulus 2, remainder 1)",
         (f"INSERT INTO {{out}} {ROWS}", "SELECT h FROM {out}_0")),
+    # Another partition gets no row, and no lock.
+    "insert into partition": Form(0, (
+        "TRUNCATE fz.standing_0", "INSERT INTO fz.standing SELECT 0, q::text FROM ({sql}) q",
+        "SELECT v FROM fz.standing_0"), keeps_order=False, own_role=True),
     "insert on conflict": inserting(
         "(h int UNIQUE)",
         ("INSERT INTO {out} SELECT hashtext(q::text) % 40 FROM ({sql}) q ON CONFLICT DO NOTHING RETURNING h",

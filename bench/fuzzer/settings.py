@@ -76,6 +76,12 @@ COUNTED = ("s.flushes, s.workers_launched, s.hints_dropped, s.pages_flushed, s.p
 # A statement among those of a query, before and after what its kind is about.
 COUNTERS = f"SELECT {COUNTED}"
 
+# The users' tables and indexes that the session has locked, by names that are the same in all
+# modes. TOAST tables have none.
+LOCKS = ("SELECT DISTINCT regexp_replace(c.relname, '_(off|on|zero)(?![a-z])', '') FROM pg_locks l"
+         " JOIN pg_class c ON c.oid = l.relation WHERE l.pid = pg_backend_pid() AND c.oid >= 16384"
+         " AND c.relname !~ '^pg_toast'")
+
 
 def statement(values, more=""):
     """One statement that sets them all; more is added to its target list."""

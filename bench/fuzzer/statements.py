@@ -78,6 +78,9 @@ FUNCTIONS = [
     " SET max_parallel_workers_per_gather = 0 AS $$ BEGIN"
     " EXECUTE format('UPDATE %I SET k = $1 WHERE id = $2', TG_ARGV[0]) USING NEW.k, OLD.id; RETURN NEW; END $$",
     "CREATE SEQUENCE fz.numbers",
+    "CREATE TABLE fz.standing (h int, v text) PARTITION BY LIST (h)",
+    "CREATE TABLE fz.standing_0 PARTITION OF fz.standing FOR VALUES IN (0)",
+    "CREATE TABLE fz.standing_1 PARTITION OF fz.standing FOR VALUES IN (1)",
     "CREATE FUNCTION fz.largest(t text) RETURNS int LANGUAGE plpgsql"
     " SET max_parallel_workers_per_gather = 0 AS $$ DECLARE n int; BEGIN"
     " EXECUTE format('SELECT max(id) FROM %I', t) INTO n; RETURN n; END $$",
