@@ -105,8 +105,9 @@ class Calls:
     def query(self, kind, sql):
         # Workers without the extension refuse these, too.
         settings = {"parallel_leader_participation": "off"} if self.rng.random() < 0.75 else {}
+        # A plan that a function of contrib has cached may have workers in the off mode, too.
         return Query(sql, may_fail=True, kind=kind, tolerated=REFUSED, settings=settings,
-                     off={"max_parallel_workers_per_gather": "0"})
+                     off={"max_parallel_workers_per_gather": "0", "max_parallel_workers": "0"})
 
     def mislabelled(self):
         """A call in a worker, for a table of the query or another one."""
