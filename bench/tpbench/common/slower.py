@@ -71,7 +71,9 @@ def repeated(node, processes):
 def of_gather(gather, total):
     """What the plan below one Gather shows; total is the time of the query in ms."""
     launched = gather["Workers Launched"]
-    if launched < gather["Workers Planned"]:
+    if any(n.get("Leader") == "alone" for n in descendants(gather)):
+        yield "the leader runs it alone, as each process would do most of the work"
+    elif launched < gather["Workers Planned"]:
         yield f"only {launched} of {gather['Workers Planned']} workers could be started"
     for flush in (n for n in descendants(gather) if "Flush Time" in n):
         if flush["Flush Time"] > SHARE * total:
