@@ -418,6 +418,9 @@ temp_flush_initialize_dsm(CustomScanState *css, ParallelContext *pcxt,
  * ----------
  */
 
+static const char leader_is_cheaper[] = "the leader alone is cheaper now";
+static const char many_temp_tables[] = "workers would have to open too many temporary tables";
+
 /*
  * The second look: is a parallel plan, of which these are the flush nodes, no
  * longer worth its flush, so that it is cheaper if the leader runs it alone?
@@ -425,17 +428,21 @@ temp_flush_initialize_dsm(CustomScanState *css, ParallelContext *pcxt,
  * after a gigabyte has been loaded; and the planner has not charged the
  * indexes that it scans.  If the charge is higher than when the plan was made,
  * and than what the workers save, which is in the flush nodes (plan_saving.c),
- * the plan runs without parallel mode, and nothing is written.  Sets *savings, NIL
- * so far, to what they save, for tp_credit_savings().  Allocates in the current
- * memory context, and frees nothing.
+ * the plan runs without parallel mode, and nothing is written.  The same if workers
+ * would run user code and have to open more tables before than it pays for
+ * (exec_worker_refuse.c): the planner does not know which plan runs user code.
+ * Returns which of the two, or NULL.  Sets *savings, NIL so far, to what the workers
+ * save, for tp_credit_savings().  Allocates in the current memory context, and frees
+ * nothing.
  */
-static bool
-leader_alone_is_cheaper(List *flush_nodes, List **savings)
+static const char *
+why_leader_is_cheaper(List *flush_nodes, List **savings)
 {
 	Cost		planned = 0;	/* the charge when planned */
 	Cost		charge = 0;		/* the charge now, without the search */
 	Cost		search = 0;
 	Cost		saving = 0;
+	int			user_code = 0;	/* nodes whose workers may run it */
 	ListCell   *lc;
 
 	foreach(lc, flush_nodes)
@@ -449,8 +456,13 @@ leader_alone_is_cheaper(List *flush_nodes, List **savings)
 		charge += now.charge - now.search;
 		search += now.search;
 		saving += plan->saving.saving;
+		user_code += plan->user_code && plan->relids != NIL;
 	}
-	return charge + search > planned && charge > saving;
+	if (charge + search > planned && charge > saving)
+		return leader_is_cheaper;
+	if (user_code > 0 && tp_too_many_to_refuse((saving - charge) / user_code))
+		return many_temp_tables;
+	return NULL;
 }
 
 /*
@@ -511,17 +523,16 @@ tp_run_parallel(PlanState *root, const char *refusal, ParallelRun run,
 	MemoryContext old = MemoryContextSwitchTo(context);
 	List	   *flush_nodes = tp_find_flush_nodes(root);
 	List	   *savings = NIL;
-	bool		alone = refusal == NULL && flush_nodes != NIL &&
-		leader_alone_is_cheaper(flush_nodes, &savings);
 
+	if (refusal == NULL && flush_nodes != NIL)
+		refusal = why_leader_is_cheaper(flush_nodes, &savings);
 	MemoryContextSwitchTo(old);
 
-	if (refusal != NULL || alone)
+	if (refusal != NULL)
 	{
-		skip_flush_nodes(flush_nodes,
-						 alone ? "the leader alone is cheaper now" : refusal);
+		skip_flush_nodes(flush_nodes, refusal);
 		run(false, arg);
-		if (alone && tp_enabled)
+		if (refusal == leader_is_cheaper && tp_enabled)
 			(void) tp_credit_savings(savings, NULL, root);
 	}
 	else

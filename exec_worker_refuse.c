@@ -24,8 +24,9 @@
  * place when they are invalidated, and a callback marks them again.  They are
  * opened without a lock: the leader's session owns the relations, no statement
  * of it changes them while it has workers, and nothing is read from them.
- * Opening a descriptor takes about 10 us, for each relation and in each
- * worker, so it is not done if a worker runs only core's functions.
+ * Opening a descriptor takes about 10 us, for each relation and in each worker.  So
+ * it is not done if a worker runs only core's functions, and no workers are launched
+ * where it takes longer than they save (exec_flush.c).
  *
  * No TOAST pointers into temporary tables are sent to workers.  The executor sends
  * them the statement's external parameters, and the outputs of the InitPlans that
@@ -52,6 +53,7 @@
 #include "access/detoast.h"
 #include "catalog/pg_class.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "storage/ipc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -171,6 +173,29 @@ unmark(Relation rel)
 		RelationCloseSmgr(rel);
 	else
 		rel->rd_islocaltemp = true;
+}
+
+/*
+ * So many tables, each with its indexes and TOAST table, are opened by a worker in
+ * the time for which the planner reckons parallel_setup_cost.
+ */
+#define TABLES_PER_LAUNCH	50
+
+/*
+ * In the leader: are there more temporary tables to open than workers pay for that save
+ * this, in planner cost units, besides parallel_setup_cost?  Counts no more than it
+ * has to.
+ */
+bool
+tp_too_many_to_refuse(Cost saving)
+{
+	double		most = TABLES_PER_LAUNCH;
+
+	if (parallel_setup_cost <= 0)
+		return false;
+	most += TABLES_PER_LAUNCH * Max(saving, 0) / parallel_setup_cost;
+	return most < INT_MAX &&
+		list_length(tp_session_temp_tables((int) most + 1)) > (int) most;
 }
 
 /*

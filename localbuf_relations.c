@@ -217,17 +217,15 @@ tp_enter_family(HTAB *relations, Oid relid, List *indexes)
 }
 
 /*
- * Returns all temporary relations of this session that have storage, by
- * tp_enter_family(), in the current memory context.  Takes no lock on them.  Can be
- * canceled.
- *
- * pg_depend has what depends on the temporary schema.  Indexes and TOAST
- * tables depend on their tables instead.
+ * Returns the OIDs of what depends on the session's temporary schema in pg_class, at
+ * most limit of them: tables, sequences, views and types.  Their indexes and TOAST
+ * tables depend on the tables instead.  A new List in the current memory context.
+ * Can be canceled.
  */
-HTAB *
-tp_session_temp_relations(List *indexes)
+List *
+tp_session_temp_tables(int limit)
 {
-	HTAB	   *relations = tp_make_relations();
+	List	   *result = NIL;
 	Oid			namespace;
 	Oid			toast_namespace;
 	Relation	depend;
@@ -236,7 +234,7 @@ tp_session_temp_relations(List *indexes)
 	HeapTuple	tuple;
 
 	if (!tp_session_has_temp_tables())
-		return relations;
+		return NIL;
 
 	GetTempNamespaceState(&namespace, &toast_namespace);
 	ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber,
@@ -247,15 +245,37 @@ tp_session_temp_relations(List *indexes)
 	depend = table_open(DependRelationId, AccessShareLock);
 	scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL,
 							  2, key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	while (list_length(result) < limit &&
+		   HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		Form_pg_depend form = (Form_pg_depend) GETSTRUCT(tuple);
 
 		CHECK_FOR_INTERRUPTS();
 		if (form->classid == RelationRelationId && form->objsubid == 0)
-			tp_enter_family(relations, form->objid, indexes);
+			result = lappend_oid(result, form->objid);
 	}
 	systable_endscan(scan);
 	table_close(depend, AccessShareLock);
+	return result;
+}
+
+/*
+ * Returns all temporary relations of this session that have storage, by
+ * tp_enter_family(), in the current memory context.  Takes no lock on them.  Can be
+ * canceled.
+ */
+HTAB *
+tp_session_temp_relations(List *indexes)
+{
+	HTAB	   *relations = tp_make_relations();
+	List	   *tables = tp_session_temp_tables(INT_MAX);
+	ListCell   *lc;
+
+	foreach(lc, tables)
+	{
+		CHECK_FOR_INTERRUPTS();
+		tp_enter_family(relations, lfirst_oid(lc), indexes);
+	}
+	list_free(tables);
 	return relations;
 }
