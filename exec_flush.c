@@ -507,7 +507,7 @@ run_in_phase(MemoryContext context, List *flush_nodes, ParallelRun run,
  * Run a plan that needs parallel mode, of which root is the topmost node: call
  * run(true, arg), which has to run it in parallel mode, or run(false, arg) if it
  * is to be run without workers, because of refusal, a constant, if that is not
- * NULL, or of the second look.  Raises what that raises.
+ * NULL, of the second look, or of the setting.  Raises what that raises.
  *
  * Everything allocated here is freed at the end of the run, or after an error
  * with the query's memory context.  The caller's context may live longer, like
@@ -525,14 +525,15 @@ tp_run_parallel(PlanState *root, const char *refusal, ParallelRun run,
 	List	   *savings = NIL;
 
 	if (refusal == NULL && flush_nodes != NIL)
-		refusal = why_leader_is_cheaper(flush_nodes, &savings);
+		refusal = tp_enabled ? why_leader_is_cheaper(flush_nodes, &savings) :
+			"temp_parallel.enabled is off";
 	MemoryContextSwitchTo(old);
 
 	if (refusal != NULL)
 	{
 		skip_flush_nodes(flush_nodes, refusal);
 		run(false, arg);
-		if (refusal == leader_is_cheaper && tp_enabled)
+		if (refusal == leader_is_cheaper)
 			(void) tp_credit_savings(savings, NULL, root);
 	}
 	else

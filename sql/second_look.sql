@@ -106,6 +106,13 @@ SET cpu_tuple_cost = 1;
 PREPARE q(int) AS SELECT count(*), sum(id) FROM t WHERE k < $1;
 SELECT workers_launched, skipped, dirty_before > 0 AS dirty, dirty_after FROM run_q();
 
+-- Turned off, the module has no workers, also in plans that were made before: otherwise
+-- sessions with prepared statements could not be kept from what it does.
+SET temp_parallel.enabled = off;
+SELECT workers_launched, skipped FROM run_q();
+RESET temp_parallel.enabled;
+SELECT workers_launched, skipped FROM run_q();
+
 -- Before a worker runs user code, it opens all temporary tables of the session.
 -- Otherwise a query that gains milliseconds would take tenths of a second in a session
 -- with thousands of tables.
