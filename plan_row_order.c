@@ -35,6 +35,7 @@
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
 #include "storage/lmgr.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
@@ -146,19 +147,20 @@ has_row_trigger(Relation table, int16 events)
 }
 
 /*
- * Is function a user's that may look at rows?  Those in C mostly do not, as
- * uuid_generate_v4() of contrib.  context: a PlannedStmt that is made anew if function
- * changes, or NULL.
+ * May function look at rows, or change what the query returns for the next one?  The
+ * latter of core's functions only by what current_setting() and random() return.  Of
+ * users' functions, those in C mostly do neither, as uuid_generate_v4() of contrib.
+ * context: a PlannedStmt that is made anew if function changes, or NULL.
  */
 static bool
-is_volatile_user_function(Oid function, void *context)
+function_depends_on_order(Oid function, void *context)
 {
 	PlannedStmt *stmt = context;
 	HeapTuple	tuple;
 	bool		result;
 
 	if (function < FirstNormalObjectId)
-		return false;
+		return function == F_SET_CONFIG || function == F_SETSEED;
 	/* those of plan_saving.c are the last ones */
 	if (stmt != NULL)
 		stmt->invalItems = lcons(tp_dependency(PROCOID, function), stmt->invalItems);
@@ -173,14 +175,14 @@ is_volatile_user_function(Oid function, void *context)
 }
 
 static bool
-calls_volatile_user_function(Node *node)
+calls_by_order(Node *node)
 {
-	return check_functions_in_node(node, is_volatile_user_function, NULL);
+	return check_functions_in_node(node, function_depends_on_order, NULL);
 }
 
 /*
  * Does what is evaluated for each row of query as that is changed, defaults among them,
- * call a function that may look at the rows changed so far?
+ * call a function that may look at the rows changed so far, or be noticed by the query?
  */
 bool
 tp_looks_at_changes(Query *query, List *defaults)
@@ -188,7 +190,7 @@ tp_looks_at_changes(Query *query, List *defaults)
 	List	   *above = list_make5(query->returningList, query->mergeActionList,
 								   query->withCheckOptions, query->onConflict, defaults);
 
-	return tp_contains((Node *) above, calls_volatile_user_function);
+	return tp_contains((Node *) above, calls_by_order);
 }
 
 static bool
@@ -196,7 +198,7 @@ check_may_look(Node *node, PlannedStmt *stmt)
 {
 	if (node == NULL)
 		return false;
-	return check_functions_in_node(node, is_volatile_user_function, stmt) ||
+	return check_functions_in_node(node, function_depends_on_order, stmt) ||
 		expression_tree_walker(node, check_may_look, stmt);
 }
 

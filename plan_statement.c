@@ -36,10 +36,11 @@ plan_without_temp_tables(const PlannerCall *call)
  * Plan a statement whose workers may read temporary tables, and which is run ahead if
  * it modifies a table.  The planner modifies its Query, so a second planning gets a
  * copy.  That can be needed only if tables have more pages than there are local
- * buffers, and then all of these have been used.
+ * buffers, and then all of these have been used.  Sets *serial, NULL so far, to a plan
+ * without workers, if one has been made and costs more.
  */
 static PlannedStmt *
-plan_with_workers(const PlannerCall *call, bool modifies)
+plan_with_workers(const PlannerCall *call, bool modifies, PlannedStmt **serial)
 {
 	Query	   *parse = call->args.parse;
 	PlannerCall again = *call;
@@ -58,8 +59,8 @@ plan_with_workers(const PlannerCall *call, bool modifies)
 
 		if (copies > 0)
 		{
-			Planning	serial = {.modifies = modifies};
-			PlannedStmt *other = tp_call_planner(&again, &serial);
+			Planning	without = {.modifies = modifies};
+			PlannedStmt *other = tp_call_planner(&again, &without);
 
 			/* the leader copies pages, too */
 			if (other->planTree->total_cost + tp_cost_of_copies(other) <
@@ -67,9 +68,11 @@ plan_with_workers(const PlannerCall *call, bool modifies)
 			{
 				/* for values that its workers are sent */
 				if (other->parallelModeNeeded)
-					(void) tp_place_flush_nodes(other, &serial);
+					(void) tp_place_flush_nodes(other, &without);
 				return other;
 			}
+			if (!other->parallelModeNeeded)
+				*serial = other;
 		}
 	}
 	tp_attach_savings(stmt, flushed, planning.savings);
@@ -90,18 +93,19 @@ plan_modification(const PlannerCall *call)
 	RunAheadRefusal refusal;
 	bool		in_order = tp_inserts_in_order(parse);
 	PlannedStmt *parallel = NULL;
-	PlannedStmt *stmt;
+	PlannedStmt *stmt = NULL;
 
 	again.args.parse = copyObject(parse);
 	defaults = tp_take_defaults(parse);
 	refusal = tp_run_ahead_refusal(parse, defaults);
 	if (refusal == RUN_AHEAD_ALLOWED)
 	{
-		parallel = plan_with_workers(call, true);
+		parallel = plan_with_workers(call, true, &stmt);
 		if (!parallel->parallelModeNeeded && defaults == NIL)
 			return parallel;
 	}
-	stmt = plan_without_temp_tables(&again);
+	if (stmt == NULL || defaults != NIL)
+		stmt = plan_without_temp_tables(&again);
 	if (parallel != NULL && !parallel->parallelModeNeeded)
 		tp_copy_savings(parallel, stmt);
 	else if (parallel != NULL)
@@ -129,6 +133,7 @@ plan_portions(const PlannerCall *call)
 {
 	PlannerCall again = *call;
 	PlannedStmt *stmt;
+	PlannedStmt *unused = NULL;
 	RunAheadRefusal refusal;
 
 	again.args.parse = copyObject(call->args.parse);
@@ -139,7 +144,7 @@ plan_portions(const PlannerCall *call)
 	refusal = tp_portions_refusal(again.args.parse, stmt);
 	if (refusal == RUN_AHEAD_ALLOWED)
 	{
-		PlannedStmt *parallel = plan_with_workers(&again, false);
+		PlannedStmt *parallel = plan_with_workers(&again, false, &unused);
 
 		if (!parallel->parallelModeNeeded)
 			tp_copy_savings(parallel, stmt);
@@ -165,6 +170,7 @@ tp_plan_statement(const PlannerCall *call)
 	 * Gather, as if there were no workers, but would show the flush node.
 	 */
 	Query	   *parse = call->args.parse;
+	PlannedStmt *unused = NULL;
 	bool		consider_temp = tp_enabled &&
 		tp_session_has_temp_tables() &&
 		debug_parallel_query != DEBUG_PARALLEL_REGRESS &&
@@ -176,7 +182,7 @@ tp_plan_statement(const PlannerCall *call)
 		return plan_modification(call);
 	if (consider_temp && parse->commandType == CMD_SELECT &&
 		(call->args.cursorOptions & CURSOR_OPT_PARALLEL_OK) != 0)
-		return plan_with_workers(call, false);
+		return plan_with_workers(call, false, &unused);
 	if (consider_temp && !InNoForceRLSOperation() && tp_may_run_portions_ahead(parse))
 		return plan_portions(call);
 	return plan_without_temp_tables(call);

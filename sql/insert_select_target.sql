@@ -60,6 +60,13 @@ ALTER TABLE plain ALTER id SET DEFAULT nextval('insert_seq');
 :run ('INSERT INTO plain (k, s) SELECT (SELECT last_value FROM insert_seq q WHERE q.last_value > -p.id), NULL FROM refused_p p', 'SELECT id - k FROM plain OFFSET 1');
 ALTER TABLE plain ALTER id DROP DEFAULT;
 DROP SEQUENCE insert_seq;
+-- a setting, or the seed of random numbers, which the row before has set
+SET my.n = 0;
+:run ('INSERT INTO plain SELECT id, current_setting(''my.n'')::int, s FROM refused_p RETURNING set_config(''my.n'', id::text, false)', 'SELECT id, k FROM plain');
+ALTER TABLE plain ALTER s SET DEFAULT set_config('my.n', (current_setting('my.n')::int + 1)::text, false);
+:run ('INSERT INTO plain (id, k) SELECT id, current_setting(''my.n'')::int FROM refused_p', 'SELECT k - s::int FROM plain');
+ALTER TABLE plain ALTER s DROP DEFAULT;
+:run ('INSERT INTO plain SELECT id, (random() * 1000)::int, s FROM refused_p RETURNING setseed(0.5)', 'SELECT DISTINCT k FROM plain WHERE id > 1');
 -- the default value of an argument, which the planner adds
 CREATE FUNCTION pg_temp.with_default(i int, j int DEFAULT pg_temp.volatile(7)) RETURNS int LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS
 	$$ BEGIN RETURN i + j; END $$;

@@ -204,6 +204,10 @@ IN_ORDER = [
              *source("g AS id, g AS k", 1500), "SELECT setval('fz.numbers', 1000)")),
      f"INSERT INTO {T} AS t (part, k) SELECT 0, (SELECT last_value FROM fz.numbers n WHERE n.last_value > -s.id)"
      f" FROM {T}_s s WHERE {TRUE}"),
+    # A setting has been set by the row before.
+    (Target((UNIQUE, *source("g AS id, g AS k", 1500), "SELECT set_config('fz.number', '0', false)")),
+     f"INSERT INTO {T} AS t SELECT id, 0, current_setting('fz.number')::int FROM {T}_s WHERE {TRUE}"
+     " RETURNING set_config('fz.number', (k + 1)::text, false)"),
 ]
 
 
