@@ -193,7 +193,7 @@ IN_ORDER = [
     *((Target((UNIQUE, *source("g AS id, g AS k", 1500),
                f"CREATE TRIGGER p BEFORE INSERT ON {T} FOR EACH ROW EXECUTE FUNCTION fz.needs_previous()")), sql)
       for sql in (f"INSERT INTO {T} AS t SELECT id, 0, k FROM {T}_s WHERE {TRUE}",
-                  f"MERGE INTO {T} t USING (SELECT * FROM {T}_s WHERE {TRUE}) s ON t.id = s.id"
+                  f"MERGE INTO {T} t USING (SELECT * FROM {T}_s WHERE {TRUE}) s ON false"
                   " WHEN NOT MATCHED THEN INSERT VALUES (s.id, 0, s.k)")),
     # A default does.
     (Target((f"CREATE TEMP TABLE {T} (id int PRIMARY KEY, part int DEFAULT fz.largest('{T}'), k int, v text)",
@@ -205,9 +205,10 @@ IN_ORDER = [
      f"INSERT INTO {T} AS t (part, k) SELECT 0, (SELECT last_value FROM fz.numbers n WHERE n.last_value > -s.id)"
      f" FROM {T}_s s WHERE {TRUE}"),
     # A setting has been set by the row before.
-    (Target((UNIQUE, *source("g AS id, g AS k", 1500), "SELECT set_config('fz.number', '0', false)")),
-     f"INSERT INTO {T} AS t SELECT id, 0, current_setting('fz.number')::int FROM {T}_s WHERE {TRUE}"
-     " RETURNING set_config('fz.number', (k + 1)::text, false)"),
+    (Target((UNIQUE.replace("v text", "v text DEFAULT set_config('fz.number', (current_setting('fz.number')::int"
+                            " + 1)::text, false)"),
+             *source("g AS id, g AS k", 1500), "SELECT set_config('fz.number', '0', false)")),
+     f"INSERT INTO {T} AS t (id, part, k) SELECT id, 0, current_setting('fz.number')::int FROM {T}_s WHERE {TRUE}"),
 ]
 
 
