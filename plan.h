@@ -149,6 +149,7 @@ extern PlanFacts tp_statement_facts(PlannedStmt *stmt);
 
 /* plan_expression.c */
 extern bool tp_contains(Node *node, bool (*test) (Node *));
+extern bool tp_is_user_code(Oid function);
 extern bool tp_has_user_object(List *oids);
 extern bool tp_expression_is_user_code(Node *node);
 extern bool tp_checks_domain(Node *node);
@@ -240,7 +241,7 @@ extern bool tp_gains_enough(PlannedStmt *stmt, const Plan *ours, const Plan *ser
 
 /* plan_row_order.c */
 extern bool tp_inserts_in_order(Query *query);
-extern bool tp_looks_at_changes(Query *query, List *defaults);
+extern RunAheadRefusal tp_refusal_above(Query *query, List *defaults);
 extern RunAheadRefusal tp_order_refusal(PlannedStmt *stmt, List *defaults,
 										bool in_order);
 

@@ -67,8 +67,10 @@ tp_contains(Node *node, bool (*test) (Node *))
  * User code
  * ----------
  */
-static bool
-is_user_function(Oid function, void *context)
+
+/* Is function a user's, or may it run a user's? */
+bool
+tp_is_user_code(Oid function)
 {
 	/* functions of core that run queries or views of users */
 	static const Oid of_core[] = {
@@ -85,6 +87,12 @@ is_user_function(Oid function, void *context)
 			return true;
 	}
 	return function >= FirstNormalObjectId;
+}
+
+static bool
+is_user_function(Oid function, void *context)
+{
+	return tp_is_user_code(function);
 }
 
 /* Is one of oids, a List of Oid, that of a user's object? */

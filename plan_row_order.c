@@ -35,7 +35,6 @@
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
 #include "storage/lmgr.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
@@ -147,8 +146,33 @@ has_row_trigger(Relation table, int16 events)
 }
 
 /*
- * May function look at rows, or change what the query returns for the next one?  The
- * latter of core's functions only by what current_setting() and random() return.  Of
+ * Volatile functions of core, by any arguments, that change what current_setting() or
+ * random() returns next.
+ */
+static const char *const changing_session[] = {
+	"array_sample", "array_shuffle", "random", "random_normal", "set_config", "setseed"
+};
+
+/* Is function of core one of these, or does it run queries? */
+static bool
+core_function_depends_on_order(Oid function)
+{
+	const char *name;
+
+	if (tp_is_user_code(function))
+		return true;
+	name = func_volatile(function) == PROVOLATILE_VOLATILE ?
+		get_func_name(function) : NULL;
+	for (int i = 0; name != NULL && i < lengthof(changing_session); i++)
+	{
+		if (strcmp(name, changing_session[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * May function look at rows, or change what the query returns for the next one?  Of
  * users' functions, those in C mostly do neither, as uuid_generate_v4() of contrib.
  * context: a PlannedStmt that is made anew if function changes, or NULL.
  */
@@ -160,7 +184,7 @@ function_depends_on_order(Oid function, void *context)
 	bool		result;
 
 	if (function < FirstNormalObjectId)
-		return function == F_SET_CONFIG || function == F_SETSEED;
+		return core_function_depends_on_order(function);
 	/* those of plan_saving.c are the last ones */
 	if (stmt != NULL)
 		stmt->invalItems = lcons(tp_dependency(PROCOID, function), stmt->invalItems);
@@ -181,16 +205,20 @@ calls_by_order(Node *node)
 }
 
 /*
- * Does what is evaluated for each row of query as that is changed, defaults among them,
- * call a function that may look at the rows changed so far, or be noticed by the query?
+ * Refuse for what is evaluated for each row of query as that is changed, defaults among
+ * them: a function that may look at the rows changed so far, or be noticed by the query;
+ * and values of domains with constraints, as these may call such functions.
  */
-bool
-tp_looks_at_changes(Query *query, List *defaults)
+RunAheadRefusal
+tp_refusal_above(Query *query, List *defaults)
 {
 	List	   *above = list_make5(query->returningList, query->mergeActionList,
 								   query->withCheckOptions, query->onConflict, defaults);
 
-	return tp_contains((Node *) above, calls_by_order);
+	if (tp_contains((Node *) above, calls_by_order))
+		return RUN_AHEAD_VOLATILE;
+	return tp_contains((Node *) above, tp_checks_domain) ?
+		RUN_AHEAD_UNSAFE : RUN_AHEAD_ALLOWED;
 }
 
 static bool

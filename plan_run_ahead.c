@@ -173,6 +173,7 @@ RunAheadRefusal
 tp_run_ahead_refusal(Query *query, List *defaults)
 {
 	Query		below = *query;
+	RunAheadRefusal refusal;
 
 	below.returningList = below.mergeActionList = below.withCheckOptions = NIL;
 	below.onConflict = NULL;
@@ -183,9 +184,8 @@ tp_run_ahead_refusal(Query *query, List *defaults)
 		return RUN_AHEAD_MODIFYING_WITH;
 	if (tp_contains((Node *) &below, is_current_of))
 		return RUN_AHEAD_CURRENT_OF;
-	if (tp_looks_at_changes(query, defaults))
-		return RUN_AHEAD_VOLATILE;
-	return tp_query_refusal(&below);
+	refusal = tp_refusal_above(query, defaults);
+	return refusal == RUN_AHEAD_ALLOWED ? tp_query_refusal(&below) : refusal;
 }
 
 static bool
@@ -255,8 +255,7 @@ tp_plan_refusal(PlannedStmt *stmt, List *defaults, bool in_order)
 static bool
 must_wait(Node *expr)
 {
-	return (contain_mutable_functions(expr) ||
-			tp_contains(expr, tp_checks_domain)) &&
+	return contain_mutable_functions(expr) &&
 		!contain_var_clause(expr) && !contain_subplans(expr);
 }
 

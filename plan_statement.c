@@ -37,7 +37,8 @@ plan_without_temp_tables(const PlannerCall *call)
  * it modifies a table.  The planner modifies its Query, so a second planning gets a
  * copy.  That can be needed only if tables have more pages than there are local
  * buffers, and then all of these have been used.  Sets *serial, NULL so far, to a plan
- * without workers, if one has been made and costs more.
+ * without workers, if one has been made and costs more.  Returns NULL for a statement
+ * that changes a table if its plan turns out not to be parallel safe.
  */
 static PlannedStmt *
 plan_with_workers(const PlannerCall *call, bool modifies, PlannedStmt **serial)
@@ -52,7 +53,11 @@ plan_with_workers(const PlannerCall *call, bool modifies, PlannedStmt **serial)
 		tp_reads_temp_table(parse) ? copyObject(parse) : NULL;
 	stmt = tp_call_planner(call, &planning);
 	if (stmt->parallelModeNeeded)
+	{
 		flushed = tp_place_flush_nodes(stmt, &planning);
+		if (modifies && !stmt->parallelModeNeeded)
+			return NULL;
+	}
 	if (again.args.parse != NULL && flushed != NIL)
 	{
 		Cost		copies = tp_cost_of_copies(stmt);
@@ -101,7 +106,9 @@ plan_modification(const PlannerCall *call)
 	if (refusal == RUN_AHEAD_ALLOWED)
 	{
 		parallel = plan_with_workers(call, true, &stmt);
-		if (!parallel->parallelModeNeeded && defaults == NIL)
+		if (parallel == NULL)
+			refusal = RUN_AHEAD_UNSAFE;
+		else if (!parallel->parallelModeNeeded && defaults == NIL)
 			return parallel;
 	}
 	if (stmt == NULL || defaults != NIL)

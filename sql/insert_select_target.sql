@@ -67,6 +67,11 @@ ALTER TABLE plain ALTER s SET DEFAULT set_config('my.n', (current_setting('my.n'
 :run ('INSERT INTO plain (id, k) SELECT id, current_setting(''my.n'')::int FROM refused_p', 'SELECT k - s::int FROM plain');
 ALTER TABLE plain ALTER s DROP DEFAULT;
 :run ('INSERT INTO plain SELECT id, (random() * 1000)::int, s FROM refused_p RETURNING setseed(0.5)', 'SELECT DISTINCT k FROM plain WHERE id > 1');
+ALTER TABLE plain ALTER k SET DEFAULT random() * 1000;
+:run ('INSERT INTO plain (id, s) SELECT id, setseed(0.5) || random()::text FROM (SELECT * FROM refused_p ORDER BY id) p', 'SELECT count(*) FROM plain');
+ALTER TABLE plain ALTER k DROP DEFAULT;
+-- a function of the server that runs a query, which may call any
+:run ('INSERT INTO plain SELECT id, k, s FROM refused_p RETURNING (SELECT sum(nentry) FROM ts_stat(''SELECT NULL::tsvector''))', 'SELECT id FROM plain');
 -- the default value of an argument, which the planner adds
 CREATE FUNCTION pg_temp.with_default(i int, j int DEFAULT pg_temp.volatile(7)) RETURNS int LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS
 	$$ BEGIN RETURN i + j; END $$;

@@ -113,6 +113,12 @@ CREATE TEMP TABLE domains (id int, d pg_temp.checked);
 :run ('INSERT INTO domains (id) SELECT id FROM t', 'TABLE domains');
 ALTER TABLE domains ALTER d SET DEFAULT 6;
 :run ('INSERT INTO domains (id) SELECT id FROM t', 'TABLE domains');
+-- and for one without a default, to which the planner adds NULL
+ALTER DOMAIN pg_temp.checked DROP DEFAULT;
+ALTER TABLE domains ALTER d DROP DEFAULT;
+:run ('INSERT INTO domains (id) SELECT id FROM t', 'TABLE domains');
+EXPLAIN (COSTS OFF) INSERT INTO domains (id) SELECT id FROM t;
+:run ('INSERT INTO domains SELECT id FROM t RETURNING id::text::pg_temp.checked', 'TABLE domains');
 -- prepared: the plan is made again when a default, its function or a sequence is another one
 SET plan_cache_mode = force_generic_plan;
 ALTER FUNCTION pg_temp.rows STABLE;

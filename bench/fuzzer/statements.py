@@ -94,6 +94,8 @@ FUNCTIONS = [
     "CREATE DOMAIN fz.few AS int CHECK"
     " (pg_stat_get_xact_tuples_inserted(current_setting('fz.target')::regclass) < 20)",
     "CREATE TYPE fz.holder AS (few fz.few)",
+    "CREATE DOMAIN fz.counting AS text CHECK"
+    " (set_config('fz.number', (current_setting('fz.number')::int + 1)::text, false) > '')",
     "CREATE FUNCTION fz.counted(t text, p int) RETURNS text LANGUAGE plpgsql STABLE PARALLEL"
     " RESTRICTED AS $$ DECLARE n bigint; BEGIN EXECUTE format('SELECT sum(id) FROM %I WHERE"
     " part = $1 AND id < 700', t) INTO n USING p; RETURN n::text; END $$",

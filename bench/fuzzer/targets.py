@@ -204,11 +204,12 @@ IN_ORDER = [
              *source("g AS id, g AS k", 1500), "SELECT setval('fz.numbers', 1000)")),
      f"INSERT INTO {T} AS t (part, k) SELECT 0, (SELECT last_value FROM fz.numbers n WHERE n.last_value > -s.id)"
      f" FROM {T}_s s WHERE {TRUE}"),
-    # A setting has been set by the row before.
-    (Target((UNIQUE.replace("v text", "v text DEFAULT set_config('fz.number', (current_setting('fz.number')::int"
-                            " + 1)::text, false)"),
-             *source("g AS id, g AS k", 1500), "SELECT set_config('fz.number', '0', false)")),
-     f"INSERT INTO {T} AS t (id, part, k) SELECT id, 0, current_setting('fz.number')::int FROM {T}_s WHERE {TRUE}"),
+    # A setting has been set by the row before, by a default or by a domain's constraint.
+    *((Target((UNIQUE.replace("v text", column), *source("g AS id, g AS k", 1500),
+               "SELECT set_config('fz.number', '0', false)")),
+       f"INSERT INTO {T} AS t (id, part, k) SELECT id, 0, current_setting('fz.number')::int FROM {T}_s WHERE {TRUE}")
+      for column in ("v text DEFAULT set_config('fz.number', (current_setting('fz.number')::int + 1)::text, false)",
+                     "v fz.counting DEFAULT 'v'")),
 ]
 
 
