@@ -429,7 +429,7 @@ static const char many_temp_tables[] = "workers would have to open too many temp
  * indexes that it scans.  If the charge is higher than when the plan was made,
  * and than what the workers save, which is in the flush nodes (plan_saving.c),
  * the plan runs without parallel mode, and nothing is written.  The same if workers
- * would run user code and have to open more tables before than it pays for
+ * would run user code and have to open more tables before that than they pay for
  * (exec_worker_refuse.c): the planner does not know which plan runs user code.
  * Returns which of the two, or NULL.  Sets *savings, NIL so far, to what the workers
  * save, for tp_credit_savings().  Allocates in the current memory context, and frees

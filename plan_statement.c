@@ -33,16 +33,18 @@ plan_without_temp_tables(const PlannerCall *call)
 }
 
 /*
- * Plan a statement whose workers may read temporary tables, and which is run ahead if
- * it modifies a table.  The planner modifies its Query, so a second planning gets a
- * copy.  That can be needed only if tables have more pages than there are local
- * buffers, and then all of these have been used.  Sets *serial, NULL so far, to a plan
- * without workers, if one has been made and costs more.  Returns NULL for a statement
- * that changes a table if its plan turns out not to be parallel safe.
+ * Plan a statement whose workers may read temporary tables.  The planner modifies its
+ * Query, so a second planning gets a copy.  That can be needed only if tables have more
+ * pages than there are local buffers, and then all of these have been used.
+ *
+ * serial is NULL, but for a statement that modifies a table, which is run ahead.  For
+ * that, sets *serial to a plan without workers, if one has been made and costs more, and
+ * returns NULL if the plan turns out not to be parallel safe.
  */
 static PlannedStmt *
-plan_with_workers(const PlannerCall *call, bool modifies, PlannedStmt **serial)
+plan_with_workers(const PlannerCall *call, PlannedStmt **serial)
 {
+	bool		modifies = serial != NULL;
 	Query	   *parse = call->args.parse;
 	PlannerCall again = *call;
 	Planning	planning = {.temp_tables = true,.modifies = modifies};
@@ -76,7 +78,7 @@ plan_with_workers(const PlannerCall *call, bool modifies, PlannedStmt **serial)
 					(void) tp_place_flush_nodes(other, &without);
 				return other;
 			}
-			if (!other->parallelModeNeeded)
+			if (modifies && !other->parallelModeNeeded)
 				*serial = other;
 		}
 	}
@@ -105,7 +107,7 @@ plan_modification(const PlannerCall *call)
 	refusal = tp_run_ahead_refusal(parse, defaults);
 	if (refusal == RUN_AHEAD_ALLOWED)
 	{
-		parallel = plan_with_workers(call, true, &stmt);
+		parallel = plan_with_workers(call, &stmt);
 		if (parallel == NULL)
 			refusal = RUN_AHEAD_UNSAFE;
 		else if (!parallel->parallelModeNeeded && defaults == NIL)
@@ -140,7 +142,6 @@ plan_portions(const PlannerCall *call)
 {
 	PlannerCall again = *call;
 	PlannedStmt *stmt;
-	PlannedStmt *unused = NULL;
 	RunAheadRefusal refusal;
 
 	again.args.parse = copyObject(call->args.parse);
@@ -151,7 +152,7 @@ plan_portions(const PlannerCall *call)
 	refusal = tp_portions_refusal(again.args.parse, stmt);
 	if (refusal == RUN_AHEAD_ALLOWED)
 	{
-		PlannedStmt *parallel = plan_with_workers(&again, false, &unused);
+		PlannedStmt *parallel = plan_with_workers(&again, NULL);
 
 		if (!parallel->parallelModeNeeded)
 			tp_copy_savings(parallel, stmt);
@@ -177,7 +178,6 @@ tp_plan_statement(const PlannerCall *call)
 	 * Gather, as if there were no workers, but would show the flush node.
 	 */
 	Query	   *parse = call->args.parse;
-	PlannedStmt *unused = NULL;
 	bool		consider_temp = tp_enabled &&
 		tp_session_has_temp_tables() &&
 		debug_parallel_query != DEBUG_PARALLEL_REGRESS &&
@@ -189,7 +189,7 @@ tp_plan_statement(const PlannerCall *call)
 		return plan_modification(call);
 	if (consider_temp && parse->commandType == CMD_SELECT &&
 		(call->args.cursorOptions & CURSOR_OPT_PARALLEL_OK) != 0)
-		return plan_with_workers(call, false, &unused);
+		return plan_with_workers(call, NULL);
 	if (consider_temp && !InNoForceRLSOperation() && tp_may_run_portions_ahead(parse))
 		return plan_portions(call);
 	return plan_without_temp_tables(call);
