@@ -33,18 +33,15 @@ plan_without_temp_tables(const PlannerCall *call)
 }
 
 /*
- * Plan a statement whose workers may read temporary tables.  The planner modifies its
- * Query, so a second planning gets a copy.  That can be needed only if tables have more
- * pages than there are local buffers, and then all of these have been used.
- *
- * serial is NULL, but for a statement that modifies a table, which is run ahead.  For
- * that, sets *serial to a plan without workers, if one has been made and costs more, and
- * returns NULL if the plan turns out not to be parallel safe.
+ * Plan a statement whose workers may read temporary tables, and which is run ahead if
+ * it modifies a table; returns NULL if the plan of such a one turns out not to be
+ * parallel safe.  The planner modifies its Query, so a second planning gets a copy.
+ * That can be needed only if tables have more pages than there are local buffers, and
+ * then all of these have been used.
  */
 static PlannedStmt *
-plan_with_workers(const PlannerCall *call, PlannedStmt **serial)
+plan_with_workers(const PlannerCall *call, bool modifies)
 {
-	bool		modifies = serial != NULL;
 	Query	   *parse = call->args.parse;
 	PlannerCall again = *call;
 	Planning	planning = {.temp_tables = true,.modifies = modifies};
@@ -66,8 +63,8 @@ plan_with_workers(const PlannerCall *call, PlannedStmt **serial)
 
 		if (copies > 0)
 		{
-			Planning	without = {.modifies = modifies};
-			PlannedStmt *other = tp_call_planner(&again, &without);
+			Planning	serial = {.modifies = modifies};
+			PlannedStmt *other = tp_call_planner(&again, &serial);
 
 			/* the leader copies pages, too */
 			if (other->planTree->total_cost + tp_cost_of_copies(other) <
@@ -75,11 +72,9 @@ plan_with_workers(const PlannerCall *call, PlannedStmt **serial)
 			{
 				/* for values that its workers are sent */
 				if (other->parallelModeNeeded)
-					(void) tp_place_flush_nodes(other, &without);
+					(void) tp_place_flush_nodes(other, &serial);
 				return other;
 			}
-			if (modifies && !other->parallelModeNeeded)
-				*serial = other;
 		}
 	}
 	tp_attach_savings(stmt, flushed, planning.savings);
@@ -100,21 +95,20 @@ plan_modification(const PlannerCall *call)
 	RunAheadRefusal refusal;
 	bool		in_order = tp_inserts_in_order(parse);
 	PlannedStmt *parallel = NULL;
-	PlannedStmt *stmt = NULL;
+	PlannedStmt *stmt;
 
 	again.args.parse = copyObject(parse);
 	defaults = tp_take_defaults(parse);
 	refusal = tp_run_ahead_refusal(parse, defaults);
 	if (refusal == RUN_AHEAD_ALLOWED)
 	{
-		parallel = plan_with_workers(call, &stmt);
+		parallel = plan_with_workers(call, true);
 		if (parallel == NULL)
 			refusal = RUN_AHEAD_UNSAFE;
 		else if (!parallel->parallelModeNeeded && defaults == NIL)
 			return parallel;
 	}
-	if (stmt == NULL || defaults != NIL)
-		stmt = plan_without_temp_tables(&again);
+	stmt = plan_without_temp_tables(&again);
 	if (parallel != NULL && !parallel->parallelModeNeeded)
 		tp_copy_savings(parallel, stmt);
 	else if (parallel != NULL)
@@ -152,7 +146,7 @@ plan_portions(const PlannerCall *call)
 	refusal = tp_portions_refusal(again.args.parse, stmt);
 	if (refusal == RUN_AHEAD_ALLOWED)
 	{
-		PlannedStmt *parallel = plan_with_workers(&again, NULL);
+		PlannedStmt *parallel = plan_with_workers(&again, false);
 
 		if (!parallel->parallelModeNeeded)
 			tp_copy_savings(parallel, stmt);
@@ -189,7 +183,7 @@ tp_plan_statement(const PlannerCall *call)
 		return plan_modification(call);
 	if (consider_temp && parse->commandType == CMD_SELECT &&
 		(call->args.cursorOptions & CURSOR_OPT_PARALLEL_OK) != 0)
-		return plan_with_workers(call, NULL);
+		return plan_with_workers(call, false);
 	if (consider_temp && !InNoForceRLSOperation() && tp_may_run_portions_ahead(parse))
 		return plan_portions(call);
 	return plan_without_temp_tables(call);
