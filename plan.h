@@ -150,6 +150,7 @@ extern PlanFacts tp_statement_facts(PlannedStmt *stmt);
 /* plan_expression.c */
 extern bool tp_contains(Node *node, bool (*test) (Node *));
 extern bool tp_is_user_code(Oid function);
+extern bool tp_is_named(Oid function, const char *const *names, int n);
 extern bool tp_has_user_object(List *oids);
 extern bool tp_expression_is_user_code(Node *node);
 extern bool tp_checks_domain(Node *node);

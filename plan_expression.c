@@ -181,23 +181,28 @@ static const char *const harmless[] = {
 	"uuidv4", "uuidv7"
 };
 
+/* Has function, of core, one of the n names? */
+bool
+tp_is_named(Oid function, const char *const *names, int n)
+{
+	const char *name = get_func_name(function);
+
+	for (int i = 0; name != NULL && i < n; i++)
+	{
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Is function, if there is one, volatile, and not one of those? */
 static bool
 is_volatile_function(Oid function, void *context)
 {
-	const char *name;
-
-	if (!OidIsValid(function) || func_volatile(function) != PROVOLATILE_VOLATILE)
-		return false;
-	if (function >= FirstNormalObjectId)
-		return true;
-	name = get_func_name(function);
-	for (int i = 0; name != NULL && i < lengthof(harmless); i++)
-	{
-		if (strcmp(name, harmless[i]) == 0)
-			return false;
-	}
-	return true;
+	return OidIsValid(function) &&
+		func_volatile(function) == PROVOLATILE_VOLATILE &&
+		(function >= FirstNormalObjectId ||
+		 !tp_is_named(function, harmless, lengthof(harmless)));
 }
 
 static bool

@@ -157,18 +157,9 @@ static const char *const changing_session[] = {
 static bool
 core_function_depends_on_order(Oid function)
 {
-	const char *name;
-
-	if (tp_is_user_code(function))
-		return true;
-	name = func_volatile(function) == PROVOLATILE_VOLATILE ?
-		get_func_name(function) : NULL;
-	for (int i = 0; name != NULL && i < lengthof(changing_session); i++)
-	{
-		if (strcmp(name, changing_session[i]) == 0)
-			return true;
-	}
-	return false;
+	return tp_is_user_code(function) ||
+		(func_volatile(function) == PROVOLATILE_VOLATILE &&
+		 tp_is_named(function, changing_session, lengthof(changing_session)));
 }
 
 /*
