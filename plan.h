@@ -230,8 +230,7 @@ extern bool tp_may_run_ahead(Query *query);
 extern RunAheadRefusal tp_query_refusal(Query *query);
 extern RunAheadRefusal tp_run_ahead_refusal(Query *query, List *defaults);
 extern bool tp_may_read_cte(PlannedStmt *stmt, List *expressions);
-extern RunAheadRefusal tp_plan_refusal(PlannedStmt *stmt, List *defaults,
-									   bool in_order);
+extern RunAheadRefusal tp_plan_refusal(PlannedStmt *stmt, bool in_order);
 extern List *tp_take_defaults(Query *query);
 extern void tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal);
 extern const char *tp_refusal_reason(PlannedStmt *stmt);
@@ -243,8 +242,7 @@ extern bool tp_gains_enough(PlannedStmt *stmt, const Plan *ours, const Plan *ser
 /* plan_row_order.c */
 extern bool tp_inserts_in_order(Query *query);
 extern RunAheadRefusal tp_refusal_above(Query *query, List *defaults);
-extern RunAheadRefusal tp_order_refusal(PlannedStmt *stmt, List *defaults,
-										bool in_order);
+extern RunAheadRefusal tp_order_refusal(PlannedStmt *stmt, bool in_order);
 
 /* plan_portions.c */
 extern bool tp_reads_all_first(PlannedStmt *stmt);

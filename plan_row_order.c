@@ -15,7 +15,8 @@
  *
  * The invariant: a statement is run ahead only if it fails in all orders of its rows or in
  * none, or if it is an INSERT with ORDER BY.  What SQL leaves open does not count: which of
- * several rows that differ is taken.
+ * several rows that differ is taken, and which of them gets which number of a sequence.
+ * (But ON CONFLICT decides by other values which numbers are inserted.)
  *
  *-------------------------------------------------------------------------
  */
@@ -44,8 +45,6 @@ typedef struct RowChanges
 {
 	int16		events;			/* those of triggers, as TRIGGER_TYPE_INSERT */
 	List	   *updated;		/* names of columns that get other values */
-	List	   *distinct;		/* names of those with a volatile default
-								 * value */
 	int			arbiters;		/* indexes of ON CONFLICT; 0: none, or any */
 } RowChanges;
 
@@ -63,10 +62,10 @@ names_of_columns(Oid table, List *numbers)
 
 /*
  * Does index of table depend on one of columns, a List of their names?  Columns that are
- * generated, and whole rows, do if by_others.
+ * generated, and whole rows, depend on all of them.
  */
 static bool
-index_has(Relation index, Relation table, List *columns, bool by_others)
+index_has(Relation index, Relation table, List *columns)
 {
 	Form_pg_index form = index->rd_index;
 	Bitmapset  *attrs = NULL;
@@ -91,7 +90,7 @@ index_has(Relation index, Relation table, List *columns, bool by_others)
 
 		/* 0 is a whole row */
 		if (form_attr == NULL || form_attr->attgenerated)
-			result = result || by_others;
+			result = true;
 		else
 			result = result || list_member(columns, makeString(NameStr(form_attr->attname)));
 	}
@@ -119,8 +118,8 @@ refusal_by_indexes(Relation table, const RowChanges *changes)
 		{
 			changed = changed || (form->indimmediate &&
 								  ((changes->events & both) == both ||
-								   index_has(index, table, changes->updated, true)));
-			indexes += !index_has(index, table, changes->distinct, false);
+								   index_has(index, table, changes->updated)));
+			indexes++;
 		}
 		RelationClose(index);
 	}
@@ -268,13 +267,12 @@ is_partitioned_by(Relation table, List *columns)
 	return has_partition_attrs(table, attrs, NULL);
 }
 
-/* What modify changes in the rows of table, given the defaults of tp_take_defaults(). */
+/* What modify changes in the rows of table. */
 static RowChanges
-row_changes(ModifyTable *modify, Oid table, List *defaults)
+row_changes(ModifyTable *modify, Oid table)
 {
 	RowChanges	changes = {.arbiters = list_length(modify->arbiterIndexes)};
 	List	   *updated = list_copy(modify->onConflictCols);
-	List	   *distinct = NIL;
 	ListCell   *lc;
 
 	if (modify->operation == CMD_INSERT)
@@ -297,21 +295,12 @@ row_changes(ModifyTable *modify, Oid table, List *defaults)
 	if (updated != NIL)
 		changes.events |= TRIGGER_TYPE_UPDATE;
 	changes.updated = names_of_columns(table, updated);
-	foreach(lc, defaults)
-	{
-		TargetEntry *tle = lfirst(lc);
-
-		if (contain_volatile_functions((Node *) tle->expr))
-			distinct = lappend_int(distinct, tle->resno);
-	}
-	changes.distinct = names_of_columns(table, distinct);
 	return changes;
 }
 
 /*
- * May the order in which stmt changes rows decide whether it fails?  defaults are those
- * that tp_take_defaults() has taken out of its query; in_order is what
- * tp_inserts_in_order() has said of it.  Triggers and functions may also see that all rows
+ * May the order in which stmt changes rows decide whether it fails?  in_order is what
+ * tp_inserts_in_order() has said of its query.  Triggers and functions may also see that all rows
  * are found before the first one is inserted, so an order does not help.
  *
  * Looks at all partitions of a table into which INSERT inserts, of which the server locks
@@ -319,13 +308,13 @@ row_changes(ModifyTable *modify, Oid table, List *defaults)
  * block or deadlock others, or fill the lock table; stmt is made anew if one changes.
  */
 RunAheadRefusal
-tp_order_refusal(PlannedStmt *stmt, List *defaults, bool in_order)
+tp_order_refusal(PlannedStmt *stmt, bool in_order)
 {
 	ModifyTable *modify = castNode(ModifyTable, stmt->planTree);
 	Oid			first = rt_fetch(linitial_int(modify->resultRelations), stmt->rtable)->relid;
 	Oid			root = modify->rootRelation == 0 ? first :
 		rt_fetch(modify->rootRelation, stmt->rtable)->relid;
-	RowChanges	changes = row_changes(modify, first, defaults);
+	RowChanges	changes = row_changes(modify, first);
 	List	   *tables;
 	RunAheadRefusal result = RUN_AHEAD_ALLOWED;
 	ListCell   *lc;

@@ -215,12 +215,11 @@ tp_may_read_cte(PlannedStmt *stmt, List *expressions)
 }
 
 /*
- * May stmt, the plan of such a query that needs parallel mode, be run ahead?  defaults are
- * those that tp_take_defaults() has taken out of the query; in_order is what
- * tp_inserts_in_order() has said of it.
+ * May stmt, the plan of such a query that needs parallel mode, be run ahead?  in_order is
+ * what tp_inserts_in_order() has said of the query.
  */
 RunAheadRefusal
-tp_plan_refusal(PlannedStmt *stmt, List *defaults, bool in_order)
+tp_plan_refusal(PlannedStmt *stmt, bool in_order)
 {
 	ModifyTable *modify = castNode(ModifyTable, stmt->planTree);
 	List	   *above = list_make5(modify->returningLists,
@@ -236,7 +235,7 @@ tp_plan_refusal(PlannedStmt *stmt, List *defaults, bool in_order)
 	above = lappend(above, merge_join_conditions(modify));
 	if (tp_may_read_cte(stmt, above))
 		return RUN_AHEAD_SHARED_WITH;
-	refusal = tp_order_refusal(stmt, defaults, in_order);
+	refusal = tp_order_refusal(stmt, in_order);
 	if (refusal != RUN_AHEAD_ALLOWED)
 		return refusal;
 	return tp_rows_exceed_file_limit(outerPlan(modify)) ?

@@ -113,7 +113,7 @@ plan_modification(const PlannerCall *call)
 		tp_copy_savings(parallel, stmt);
 	else if (parallel != NULL)
 	{
-		refusal = tp_plan_refusal(parallel, defaults, in_order);
+		refusal = tp_plan_refusal(parallel, in_order);
 		if (refusal == RUN_AHEAD_ALLOWED)
 		{
 			tp_place_run_ahead_node(parallel, defaults);

@@ -177,6 +177,10 @@ IN_ORDER = [
         "CASE WHEN g % 900 < 600 THEN g / 900 * 300 + g % 300 ELSE 900000 + g / 900 * 300 + g % 300 END AS id,"
         " CASE WHEN g % 900 < 300 THEN g / 900 * 300 + g % 300 ELSE 900000 + g / 900 * 300 + g % 300 END AS k", 9000))),
      f"INSERT INTO {T} AS t SELECT id, 0, k FROM {T}_s WHERE {TRUE} ON CONFLICT (id) DO NOTHING"),
+    # The rows that conflict use up the numbers that are in the table.
+    (Target((f"CREATE TEMP TABLE {T} (id serial PRIMARY KEY, part int, k int UNIQUE, v text)",
+             f"INSERT INTO {T} SELECT g, 0, g FROM generate_series(1, 2000) g", *source("0 AS id, g + 1 AS k", 6000))),
+     f"INSERT INTO {T} AS t (part, k) SELECT 1, k FROM {T}_s WHERE {TRUE} ON CONFLICT (k) DO UPDATE SET part = 2"),
     # A trigger repeats the change in a table with a unique index.
     (Target((UNIQUE, ROWS, f"CREATE TEMP VIEW {T}_v AS SELECT * FROM {T}", f"CREATE TRIGGER r INSTEAD OF UPDATE ON {T}_v"
              f" FOR EACH ROW EXECUTE FUNCTION fz.repeats_update('{T}')")),
