@@ -24,7 +24,7 @@ use TempParallel;
 use Test::More;
 use Time::HiRes qw(usleep);
 
-my $rounds = $ENV{FAULT_ROUNDS} || 12;
+my $rounds = $ENV{FAULT_ROUNDS} || 8;
 
 seed_moments();
 my $node = fault_server('main');

@@ -22,7 +22,7 @@ use TempParallel;
 use Test::More;
 use Time::HiRes qw(time);
 
-my $rounds = $ENV{FAULT_ROUNDS} || 40;
+my $rounds = $ENV{FAULT_ROUNDS} || 24;
 
 seed_moments();
 my $node = fault_server('main');

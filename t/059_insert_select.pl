@@ -19,7 +19,7 @@ use PostgreSQL::Test::Utils;
 use TempParallel;
 use Test::More;
 
-my $rounds = $ENV{FAULT_ROUNDS} || 12;
+my $rounds = $ENV{FAULT_ROUNDS} || 8;
 
 seed_moments();
 my $node = fault_server('main');
