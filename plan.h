@@ -146,6 +146,8 @@ extern Plan **tp_tuple_bound_child(Plan *plan);
 extern List *tp_plan_expressions(Plan *plan);
 extern PlanFacts tp_plan_facts(Plan *plan, PlannedStmt *stmt);
 extern PlanFacts tp_statement_facts(PlannedStmt *stmt);
+extern PlanFacts tp_expression_facts(List *expressions, PlannedStmt *stmt);
+extern void tp_add_dependencies(PlannedStmt *stmt, const PlanFacts *facts);
 
 /* plan_expression.c */
 extern bool tp_contains(Node *node, bool (*test) (Node *));
@@ -162,6 +164,7 @@ extern bool tp_reads_temp_table(Query *query);
 
 extern PlanInvalItem *tp_dependency(int cache, Oid oid);
 extern bool tp_expression_is_volatile(Node *node);
+extern bool tp_calls_hidden_volatile(Node *node);
 
 /* plan_lookup.c */
 extern double tp_pages_of_lookups(List *lookups, bool with_subplans);

@@ -288,11 +288,13 @@ defaults_are_volatile(FuncExpr *call)
 	return result;
 }
 
+/*
+ * Does evaluating node call one that check_functions_in_node() does not find?  Adds those
+ * of aggregates to depends, if that is not NULL.
+ */
 static bool
-expression_is_volatile(Node *node, PlanDependencies *depends)
+calls_hidden_volatile(Node *node, PlanDependencies *depends)
 {
-	if (check_functions_in_node(node, is_volatile_function, NULL))
-		return true;
 	if (IsA(node, Aggref) &&
 		aggregate_is_volatile(((Aggref *) node)->aggfnoid, depends))
 		return true;
@@ -300,6 +302,19 @@ expression_is_volatile(Node *node, PlanDependencies *depends)
 		aggregate_is_volatile(((WindowFunc *) node)->winfnoid, depends))
 		return true;
 	return IsA(node, FuncExpr) && defaults_are_volatile((FuncExpr *) node);
+}
+
+bool
+tp_calls_hidden_volatile(Node *node)
+{
+	return calls_hidden_volatile(node, NULL);
+}
+
+static bool
+expression_is_volatile(Node *node, PlanDependencies *depends)
+{
+	return check_functions_in_node(node, is_volatile_function, NULL) ||
+		calls_hidden_volatile(node, depends);
 }
 
 /*

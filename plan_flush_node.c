@@ -242,8 +242,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 	}
 	if (all.temp_tables == NIL && stmt->commandType == CMD_SELECT)
 		return NIL;
-	stmt->relationOids = list_concat(stmt->relationOids, all.depends.relids);
-	stmt->invalItems = list_concat(stmt->invalItems, all.depends.items);
+	tp_add_dependencies(stmt, &all);
 	foreach(lc, all.gathers)
 	{
 		Plan	   *gather = lfirst(lc);

@@ -14,7 +14,7 @@
  * others.
  *
  * The invariant: a statement is run ahead only if it fails in all orders of its rows or in
- * none, or if it is an INSERT with ORDER BY.  What SQL leaves open does not count: which of
+ * none, or if it is an INSERT with an order.  What SQL leaves open does not count: which of
  * several rows that differ is taken, and which of them gets which number of a sequence.
  * (But ON CONFLICT decides by other values which numbers are inserted.)
  *
@@ -34,8 +34,10 @@
 #include "commands/trigger.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "parser/parse_clause.h"
 #include "parser/parsetree.h"
 #include "storage/lmgr.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
@@ -129,7 +131,20 @@ refusal_by_indexes(Relation table, const RowChanges *changes)
 		RUN_AHEAD_CONFLICT : RUN_AHEAD_ALLOWED;
 }
 
-/* Does table have a user's trigger that is called for each row of events? */
+/*
+ * Does trigger change or see other rows?  Of those of the server, what foreign keys do to
+ * the rows that reference a deleted one: two keys may do what only one order allows.  (The
+ * columns that are referenced are unique, so their UPDATE is refused.)
+ */
+static bool
+is_noticed(const Trigger *trigger)
+{
+	return !trigger->tgisinternal || trigger->tgfoid == F_RI_FKEY_CASCADE_DEL ||
+		trigger->tgfoid == F_RI_FKEY_SETNULL_DEL ||
+		trigger->tgfoid == F_RI_FKEY_SETDEFAULT_DEL;
+}
+
+/* Does table have such a trigger that is called for each row of events? */
 static bool
 has_row_trigger(Relation table, int16 events)
 {
@@ -137,7 +152,7 @@ has_row_trigger(Relation table, int16 events)
 	{
 		Trigger    *trigger = &table->trigdesc->triggers[i];
 
-		if (!trigger->tgisinternal && trigger->tgenabled != TRIGGER_DISABLED &&
+		if (is_noticed(trigger) && trigger->tgenabled != TRIGGER_DISABLED &&
 			TRIGGER_FOR_ROW(trigger->tgtype) && (trigger->tgtype & events) != 0)
 			return true;
 	}
@@ -191,7 +206,8 @@ function_depends_on_order(Oid function, void *context)
 static bool
 calls_by_order(Node *node)
 {
-	return check_functions_in_node(node, function_depends_on_order, NULL);
+	return check_functions_in_node(node, function_depends_on_order, NULL) ||
+		tp_calls_hidden_volatile(node);
 }
 
 /*
@@ -217,24 +233,34 @@ check_may_look(Node *node, PlannedStmt *stmt)
 	if (node == NULL)
 		return false;
 	return check_functions_in_node(node, function_depends_on_order, stmt) ||
+		tp_calls_hidden_volatile(node) ||
 		expression_tree_walker(node, check_may_look, stmt);
 }
 
 /*
- * Does a CHECK constraint of table call a function that may look at other rows?  stmt is
- * made anew if one that it calls changes.
+ * Does a CHECK constraint of table, or a column that is generated, call a function that may
+ * look at other rows, or check a domain?  stmt is made anew if what they call changes.
  */
 static bool
 checks_by_function(Relation table, PlannedStmt *stmt)
 {
-	TupleConstr *constr = RelationGetDescr(table)->constr;
+	TupleDesc	tupdesc = RelationGetDescr(table);
+	TupleConstr *constr = tupdesc->constr;
+	List	   *expressions = NIL;
+	PlanFacts	facts;
 
-	for (int i = 0; constr != NULL && i < constr->num_check; i++)
+	if (constr == NULL)
+		return false;
+	for (int i = 0; i < constr->num_check; i++)
+		expressions = lappend(expressions, stringToNode(constr->check[i].ccbin));
+	for (int i = 0; i < constr->num_defval; i++)
 	{
-		if (check_may_look(stringToNode(constr->check[i].ccbin), stmt))
-			return true;
+		if (TupleDescAttr(tupdesc, constr->defval[i].adnum - 1)->attgenerated)
+			expressions = lappend(expressions, stringToNode(constr->defval[i].adbin));
 	}
-	return false;
+	facts = tp_expression_facts(expressions, stmt);
+	tp_add_dependencies(stmt, &facts);
+	return facts.unsafe || check_may_look((Node *) expressions, stmt);
 }
 
 /*
@@ -256,11 +282,13 @@ lock_for_a_look(Oid table)
 static bool
 is_partitioned_by(Relation table, List *columns)
 {
-	Bitmapset  *attrs = NULL;
+	Bitmapset  *attrs;
 	ListCell   *lc;
 
-	if (table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+	if (table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE || columns == NIL)
 		return false;
+	/* 0 is a whole row */
+	attrs = bms_make_singleton(0 - FirstLowInvalidHeapAttributeNumber);
 	foreach(lc, columns)
 		attrs = bms_add_member(attrs, get_attnum(RelationGetRelid(table), strVal(lfirst(lc))) -
 							   FirstLowInvalidHeapAttributeNumber);
@@ -355,14 +383,28 @@ tp_order_refusal(PlannedStmt *stmt, bool in_order)
 	return result;
 }
 
-/* Is query an INSERT for which tp_may_run_ahead() is true, and with ORDER BY? */
+/*
+ * Is query an INSERT for which tp_may_run_ahead() is true, and with an ORDER BY that leaves
+ * nothing open: of all columns but constants?
+ */
 bool
 tp_inserts_in_order(Query *query)
 {
 	RangeTblRef *source;
+	Query	   *subquery;
+	ListCell   *lc;
 
 	if (query->commandType != CMD_INSERT)
 		return false;
 	source = linitial_node(RangeTblRef, query->jointree->fromlist);
-	return rt_fetch(source->rtindex, query->rtable)->subquery->sortClause != NIL;
+	subquery = rt_fetch(source->rtindex, query->rtable)->subquery;
+	foreach(lc, subquery->targetList)
+	{
+		TargetEntry *tle = lfirst(lc);
+
+		if (!tle->resjunk && !IsA(tle->expr, Const) &&
+			!targetIsInSortList(tle, InvalidOid, subquery->sortClause))
+			return false;
+	}
+	return subquery->sortClause != NIL;
 }

@@ -22,6 +22,7 @@
 #include <math.h>
 
 #include "access/htup_details.h"
+#include "access/sysattr.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_proc.h"
@@ -129,10 +130,16 @@ is_current_of(Node *node)
 	return IsA(node, CurrentOfExpr);
 }
 
-/* The value in a sequence changes with each row that gets one. */
+/*
+ * Does node read what changes with each row that is changed, whatever its snapshot: the
+ * value in a sequence, or which commands have changed a row?
+ */
 static bool
-names_sequence(Node *node)
+reads_changing(Node *node)
 {
+	if (IsA(node, Var))
+		return ((Var *) node)->varattno <= MinTransactionIdAttributeNumber &&
+			((Var *) node)->varattno >= MaxCommandIdAttributeNumber;
 	return IsA(node, RangeTblEntry) &&
 		((RangeTblEntry *) node)->rtekind == RTE_RELATION &&
 		((RangeTblEntry *) node)->relkind == RELKIND_SEQUENCE;
@@ -148,7 +155,7 @@ tp_query_refusal(Query *query)
 	if (max_parallel_hazard(query) == PROPARALLEL_UNSAFE)
 		return RUN_AHEAD_UNSAFE;
 	if (tp_contains((Node *) query, tp_expression_is_volatile) ||
-		tp_contains((Node *) query, names_sequence))
+		tp_contains((Node *) query, reads_changing))
 		return RUN_AHEAD_VOLATILE;
 	return tp_contains((Node *) query, tp_checks_domain) ?
 		RUN_AHEAD_UNSAFE : RUN_AHEAD_ALLOWED;
@@ -227,6 +234,7 @@ tp_plan_refusal(PlannedStmt *stmt, bool in_order)
 								   modify->onConflictSet,
 								   modify->onConflictWhere,
 								   modify->mergeActionLists);
+	PlanFacts	facts;
 	RunAheadRefusal refusal;
 
 	/* a node above a scan may have more, but those that keep rows may not */
@@ -235,6 +243,8 @@ tp_plan_refusal(PlannedStmt *stmt, bool in_order)
 	above = lappend(above, merge_join_conditions(modify));
 	if (tp_may_read_cte(stmt, above))
 		return RUN_AHEAD_SHARED_WITH;
+	facts = tp_expression_facts(above, stmt);
+	tp_add_dependencies(stmt, &facts);
 	refusal = tp_order_refusal(stmt, in_order);
 	if (refusal != RUN_AHEAD_ALLOWED)
 		return refusal;

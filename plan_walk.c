@@ -401,6 +401,24 @@ walk_expression(Node *node, PlanWalk *walk)
 	return expression_tree_walker(node, walk_expression, walk);
 }
 
+/* The facts of expressions alone, of which stmt has the subplans. */
+PlanFacts
+tp_expression_facts(List *expressions, PlannedStmt *stmt)
+{
+	PlanWalk	walk = {.stmt = stmt};
+
+	(void) walk_expression((Node *) expressions, &walk);
+	return walk.facts;
+}
+
+/* Have stmt made again if what facts depends on is changed. */
+void
+tp_add_dependencies(PlannedStmt *stmt, const PlanFacts *facts)
+{
+	stmt->relationOids = list_concat(stmt->relationOids, facts->depends.relids);
+	stmt->invalItems = list_concat(stmt->invalItems, facts->depends.items);
+}
+
 /*
  * Add the table of range table entry rti.  Returns its OID if it is a temporary
  * table of this session, otherwise InvalidOid.

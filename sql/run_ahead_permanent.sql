@@ -26,7 +26,7 @@ EXPLAIN (COSTS OFF) INSERT INTO final_p SELECT * FROM t WHERE id > 1000;
 :run ('INSERT INTO final_p SELECT t.id, p.k, t.s FROM t JOIN final_p p ON p.id = t.id - 1000 WHERE t.id > 1000', 'TABLE final_p');
 :run ('INSERT INTO final_p SELECT * FROM t', 'TABLE final_p');
 :run ('INSERT INTO final_p SELECT * FROM t ON CONFLICT DO NOTHING RETURNING id', 'TABLE final_p');
-:run ('INSERT INTO final_p SELECT * FROM t ORDER BY id ON CONFLICT (id) DO UPDATE SET s = excluded.s || final_p.s WHERE final_p.k <> 3 RETURNING id, s', 'TABLE final_p');
+:run ('INSERT INTO final_p SELECT * FROM t ORDER BY id, k, s ON CONFLICT (id) DO UPDATE SET s = excluded.s || final_p.s WHERE final_p.k <> 3 RETURNING id, s', 'TABLE final_p');
 :run ('INSERT INTO final_p SELECT id, k + 95, s FROM t WHERE id > 1000', 'TABLE final_p');
 -- a statement without temporary tables is left alone
 EXPLAIN (COSTS OFF) INSERT INTO final_p SELECT id + 1000, k, s FROM final_p;
@@ -171,11 +171,14 @@ CREATE TYPE pg_temp.has_row AS (a pg_temp.in_row);
 PREPARE arrays AS INSERT INTO sums SELECT (('{' || id || '}')::pg_temp.in_array[])[1] FROM t;
 PREPARE from_json AS INSERT INTO sums SELECT (jsonb_populate_record(NULL::pg_temp.has_row, jsonb_build_object('a', id))).a FROM t;
 PREPARE counted_arrays AS SELECT count((('{' || id || '}')::pg_temp.in_array[])[1]) FROM t;
+PREPARE returned_arrays AS INSERT INTO sums SELECT id FROM t WHERE id = 1 RETURNING (('{' || n || '}')::pg_temp.in_array[])[1];
 EXECUTE arrays;
 :launched
 EXECUTE from_json;
 :launched
 EXECUTE counted_arrays;
+:launched
+EXECUTE returned_arrays;
 :launched
 ALTER DOMAIN pg_temp.in_array ADD CHECK (pg_temp.restricted() < VALUE);
 ALTER DOMAIN pg_temp.in_row ADD CHECK (pg_temp.restricted() < VALUE);
@@ -184,6 +187,8 @@ EXECUTE arrays;
 EXECUTE from_json;
 :launched
 EXECUTE counted_arrays;
+:launched
+EXECUTE returned_arrays;
 :launched
 CREATE DOMAIN pg_temp.added AS int CHECK (pg_temp.restricted() < VALUE);
 ALTER DOMAIN pg_temp.in_row DROP CONSTRAINT in_row_check;

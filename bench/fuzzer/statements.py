@@ -96,6 +96,8 @@ FUNCTIONS = [
     "CREATE TYPE fz.holder AS (few fz.few)",
     "CREATE DOMAIN fz.counting AS text CHECK"
     " (set_config('fz.number', (current_setting('fz.number')::int + 1)::text, false) > '')",
+    "CREATE FUNCTION fz.counts(s text DEFAULT set_config('fz.number', (current_setting('fz.number')::int + 1)::text,"
+    " false)) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN s; END $$",
     "CREATE FUNCTION fz.counted(t text, p int) RETURNS text LANGUAGE plpgsql STABLE PARALLEL"
     " RESTRICTED AS $$ DECLARE n bigint; BEGIN EXECUTE format('SELECT sum(id) FROM %I WHERE"
     " part = $1 AND id < 700', t) INTO n USING p; RETURN n::text; END $$",

@@ -167,11 +167,11 @@ IN_ORDER = [
              f"CREATE INDEX ON {T} (k)", f"CREATE TRIGGER d BEFORE DELETE ON {T} FOR EACH ROW"
              " EXECUTE FUNCTION fz.deletes_others()")),
      f"DELETE FROM {T} t WHERE part <> 3 OR v = 'v'"),
-    # Of two rows with an id, the second one is larger than what is there.
-    (Target((UNIQUE.replace("k int UNIQUE", "k int"), f"INSERT INTO {T} SELECT g, 0, 4 FROM generate_series(0, 2999) g",
-             *source("g / 600 * 300 + g % 300 AS id, CASE WHEN g % 600 < 300 THEN 3 ELSE 5 END AS k", 6000))),
-     f"INSERT INTO {T} AS t SELECT id, 0, k FROM {T}_s WHERE {TRUE}"
-     " ON CONFLICT (id) DO UPDATE SET k = excluded.k WHERE excluded.k > t.k"),
+    # Of two rows with an id, the second one is larger than what is there, if nothing orders them.
+    *((Target((UNIQUE.replace("k int UNIQUE", "k int"), f"INSERT INTO {T} SELECT g, 0, 4 FROM generate_series(0, 2999) g",
+               *source("g / 600 * 300 + g % 300 AS id, CASE WHEN g % 600 < 300 THEN 3 ELSE 5 END AS k", 6000))),
+       f"INSERT INTO {T} AS t SELECT id, 0, k FROM {T}_s WHERE {TRUE}{order}"
+       " ON CONFLICT (id) DO UPDATE SET k = excluded.k WHERE excluded.k > t.k") for order in ("", " ORDER BY 2")),
     # The second of three rows is not inserted, as the first one has its id; the third one has its k.
     (Target((UNIQUE, *source(
         "CASE WHEN g % 900 < 600 THEN g / 900 * 300 + g % 300 ELSE 900000 + g / 900 * 300 + g % 300 END AS id,"
@@ -208,12 +208,19 @@ IN_ORDER = [
              *source("g AS id, g AS k", 1500), "SELECT setval('fz.numbers', 1000)")),
      f"INSERT INTO {T} AS t (part, k) SELECT 0, (SELECT last_value FROM fz.numbers n WHERE n.last_value > -s.id)"
      f" FROM {T}_s s WHERE {TRUE}"),
-    # A setting has been set by the row before, by a default or by a domain's constraint.
+    # A setting has been set by the row before, by a default, a domain's constraint, or a default argument.
     *((Target((UNIQUE.replace("v text", column), *source("g AS id, g AS k", 1500),
                "SELECT set_config('fz.number', '0', false)")),
        f"INSERT INTO {T} AS t (id, part, k) SELECT id, 0, current_setting('fz.number')::int FROM {T}_s WHERE {TRUE}")
       for column in ("v text DEFAULT set_config('fz.number', (current_setting('fz.number')::int + 1)::text, false)",
-                     "v fz.counting DEFAULT 'v'")),
+                     "v fz.counting DEFAULT 'v'", "v text DEFAULT 'v' CHECK (v::fz.counting > '')",
+                     "v text DEFAULT fz.counts()", "v text DEFAULT 'v' CHECK (fz.counts() > '')")),
+    # A row in another table has been deleted for one key before the other one forbids to delete what it references.
+    (Target((f"CREATE TEMP TABLE {T} (id int PRIMARY KEY, part int, k int, v text)", ROWS,
+             f"CREATE TEMP TABLE {T}_e (src int REFERENCES {T} ON DELETE CASCADE, dst int REFERENCES {T})",
+             f"INSERT INTO {T}_e SELECT g, g + 1 FROM generate_series(1, 1900) g",
+             f"CREATE INDEX ON {T}_e (src)", f"CREATE INDEX ON {T}_e (dst)"), read=(T, f"{T}_e")),
+     f"DELETE FROM {T} t WHERE {TRUE}"),
 ]
 
 
@@ -266,5 +273,5 @@ def dropped(target):
     """The statements that drop the target and what belongs to it."""
     created = "".join(target.create)
     return [f"DROP TABLE {T} CASCADE"] + [
-        f"DROP TABLE {name}" for name in (f"{T}_c", f"{T}_r", f"{T}_s", f"{T}_log")
+        f"DROP TABLE {name}" for name in (f"{T}_c", f"{T}_e", f"{T}_r", f"{T}_s", f"{T}_log")
         if f"TABLE {name} " in created]
