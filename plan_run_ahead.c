@@ -130,16 +130,19 @@ is_current_of(Node *node)
 	return IsA(node, CurrentOfExpr);
 }
 
-/*
- * Does node read what changes with each row that is changed, whatever its snapshot: the
- * value in a sequence, or which commands have changed a row?
- */
+/* Which command has changed a row is seen as soon as that has, whatever the snapshot. */
 static bool
-reads_changing(Node *node)
+is_version_column(Node *node)
 {
-	if (IsA(node, Var))
-		return ((Var *) node)->varattno <= MinTransactionIdAttributeNumber &&
-			((Var *) node)->varattno >= MaxCommandIdAttributeNumber;
+	return IsA(node, Var) &&
+		((Var *) node)->varattno <= MinTransactionIdAttributeNumber &&
+		((Var *) node)->varattno >= MaxCommandIdAttributeNumber;
+}
+
+/* The value in a sequence changes with each row that gets one. */
+static bool
+names_sequence(Node *node)
+{
 	return IsA(node, RangeTblEntry) &&
 		((RangeTblEntry *) node)->rtekind == RTE_RELATION &&
 		((RangeTblEntry *) node)->relkind == RELKIND_SEQUENCE;
@@ -155,7 +158,7 @@ tp_query_refusal(Query *query)
 	if (max_parallel_hazard(query) == PROPARALLEL_UNSAFE)
 		return RUN_AHEAD_UNSAFE;
 	if (tp_contains((Node *) query, tp_expression_is_volatile) ||
-		tp_contains((Node *) query, reads_changing))
+		tp_contains((Node *) query, names_sequence))
 		return RUN_AHEAD_VOLATILE;
 	return tp_contains((Node *) query, tp_checks_domain) ?
 		RUN_AHEAD_UNSAFE : RUN_AHEAD_ALLOWED;
@@ -191,6 +194,9 @@ tp_run_ahead_refusal(Query *query, List *defaults)
 		return RUN_AHEAD_MODIFYING_WITH;
 	if (tp_contains((Node *) &below, is_current_of))
 		return RUN_AHEAD_CURRENT_OF;
+	if ((query->commandType != CMD_INSERT || query->onConflict != NULL) &&
+		tp_contains((Node *) &below, is_version_column))
+		return RUN_AHEAD_VOLATILE;
 	refusal = tp_refusal_above(query, defaults);
 	return refusal == RUN_AHEAD_ALLOWED ? tp_query_refusal(&below) : refusal;
 }

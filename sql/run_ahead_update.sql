@@ -397,6 +397,8 @@ ANALYZE generated;
 :run ('UPDATE generated SET k = 3 WHERE k = 2', 'TABLE generated');
 -- which rows the statement has changed so far is in the rows
 :run ('UPDATE t SET k = CASE WHEN b.xmax::text = ''0'' THEN 0 ELSE 1 END FROM t b WHERE b.id = t.id - 1', 'SELECT id FROM t');
+CREATE TEMP TABLE loaded (id int);
+:run ('INSERT INTO loaded SELECT id FROM t WHERE xmin::text <> ''0''', 'TABLE loaded');
 :run ('UPDATE t SET k = 3 WHERE k = 2 RETURNING id, t.xmax::text = ''0''', 'TABLE t');
 :run ('WITH d AS (DELETE FROM u WHERE k = 1 RETURNING *) UPDATE t SET k = d.k FROM d WHERE d.id = t.id', 'TABLE t');
 :run ('WITH g AS (SELECT * FROM u) DELETE FROM t USING g WHERE g.id = t.id RETURNING t.id, (SELECT count(*) FROM g)', 'TABLE t');
