@@ -244,6 +244,7 @@ extern bool tp_gains_enough(PlannedStmt *stmt, const Plan *ours, const Plan *ser
 
 /* plan_row_order.c */
 extern bool tp_inserts_in_order(Query *query);
+extern bool tp_computes_in_order(Query *query);
 extern RunAheadRefusal tp_refusal_above(Query *query, List *defaults);
 extern RunAheadRefusal tp_order_refusal(PlannedStmt *stmt, bool in_order);
 

@@ -23,6 +23,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/nbtree.h"
 #include "access/sysattr.h"
 #include "access/transam.h"
 #include "catalog/partition.h"
@@ -34,6 +35,7 @@
 #include "commands/trigger.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/tlist.h"
 #include "parser/parse_clause.h"
 #include "parser/parsetree.h"
 #include "storage/lmgr.h"
@@ -383,6 +385,41 @@ tp_order_refusal(PlannedStmt *stmt, bool in_order)
 	return result;
 }
 
+/* The SELECT of query, an INSERT for which tp_may_run_ahead() is true. */
+static Query *
+source_of_insert(Query *query)
+{
+	RangeTblRef *source = linitial_node(RangeTblRef, query->jointree->fromlist);
+
+	return rt_fetch(source->rtindex, query->rtable)->subquery;
+}
+
+/*
+ * Is tle a constant, or sorted by an order in which equal values are identical, as those of
+ * numeric are not?  (As _bt_allequalimage() of nbtutils.c.)
+ */
+static bool
+is_ordered(TargetEntry *tle, List *sort_clause)
+{
+	SortGroupClause *sort;
+	Oid			opfamily;
+	Oid			type;
+	int16		strategy;
+	Oid			proc;
+
+	if (IsA(tle->expr, Const))
+		return true;
+	if (!targetIsInSortList(tle, InvalidOid, sort_clause))
+		return false;
+	sort = get_sortgroupref_clause(tle->ressortgroupref, sort_clause);
+	if (!get_ordering_op_properties(sort->sortop, &opfamily, &type, &strategy))
+		return false;
+	proc = get_opfamily_proc(opfamily, type, type, BTEQUALIMAGE_PROC);
+	return OidIsValid(proc) &&
+		DatumGetBool(OidFunctionCall1Coll(proc, exprCollation((Node *) tle->expr),
+										  ObjectIdGetDatum(type)));
+}
+
 /*
  * Is query an INSERT for which tp_may_run_ahead() is true, and with an ORDER BY that leaves
  * nothing open: of all columns but constants?
@@ -390,21 +427,34 @@ tp_order_refusal(PlannedStmt *stmt, bool in_order)
 bool
 tp_inserts_in_order(Query *query)
 {
-	RangeTblRef *source;
-	Query	   *subquery;
+	Query	   *source;
 	ListCell   *lc;
 
 	if (query->commandType != CMD_INSERT)
 		return false;
-	source = linitial_node(RangeTblRef, query->jointree->fromlist);
-	subquery = rt_fetch(source->rtindex, query->rtable)->subquery;
-	foreach(lc, subquery->targetList)
+	source = source_of_insert(query);
+	foreach(lc, source->targetList)
 	{
 		TargetEntry *tle = lfirst(lc);
 
-		if (!tle->resjunk && !IsA(tle->expr, Const) &&
-			!targetIsInSortList(tle, InvalidOid, subquery->sortClause))
+		if (!tle->resjunk && !is_ordered(tle, source->sortClause))
 			return false;
 	}
-	return subquery->sortClause != NIL;
+	return source->sortClause != NIL;
+}
+
+/*
+ * Does query, for which tp_may_run_ahead() is true, insert volatile values in an order, as
+ * uuidv7()?  The server computes them after it has sorted the rows, but workers do so before
+ * the leader merges theirs.
+ */
+bool
+tp_computes_in_order(Query *query)
+{
+	Query	   *source;
+
+	if (query->commandType != CMD_INSERT)
+		return false;
+	source = source_of_insert(query);
+	return source->sortClause != NIL && contain_volatile_functions((Node *) source);
 }

@@ -197,6 +197,8 @@ tp_run_ahead_refusal(Query *query, List *defaults)
 	if ((query->commandType != CMD_INSERT || query->onConflict != NULL) &&
 		tp_contains((Node *) &below, is_version_column))
 		return RUN_AHEAD_VOLATILE;
+	if (tp_computes_in_order(query))
+		return RUN_AHEAD_VOLATILE;
 	refusal = tp_refusal_above(query, defaults);
 	return refusal == RUN_AHEAD_ALLOWED ? tp_query_refusal(&below) : refusal;
 }

@@ -34,6 +34,8 @@ CREATE FUNCTION pg_temp.calls(i int) RETURNS int LANGUAGE sql STABLE PARALLEL RE
 CREATE TEMP TABLE plain (id int, k int, s text);
 :run ('INSERT INTO plain SELECT id, 1 + floor(random())::int, s FROM refused_p', 'SELECT id FROM plain');
 :run ('INSERT INTO plain SELECT id, pg_relation_size(''plain''), repeat(s, 100) FROM refused_p ORDER BY id', 'SELECT count(DISTINCT k) > 9 FROM plain');
+-- but workers would compute it before they merge their sorted rows
+:run ('INSERT INTO plain SELECT id, 1 + length(clock_timestamp()::text) / 1000, s FROM refused_p ORDER BY id', 'SELECT id FROM plain');
 TRUNCATE plain;
 :run ('INSERT INTO plain SELECT id, pg_stat_get_xact_tuples_inserted(''plain''::regclass), s FROM refused_p ORDER BY id', 'SELECT id, k - min(k) OVER () FROM plain');
 
@@ -134,6 +136,10 @@ EXPLAIN (COSTS OFF) INSERT INTO u SELECT * FROM refused_p ON CONFLICT (id) DO UP
 -- ORDER BY must leave none of that open
 :run ('INSERT INTO u SELECT * FROM refused_p ORDER BY id, k ON CONFLICT (id) DO UPDATE SET k = u.k + 1 WHERE excluded.k > u.k', 'SELECT * FROM u');
 :run ('INSERT INTO u SELECT * FROM refused_p ORDER BY id, k, s ON CONFLICT (id) DO UPDATE SET k = u.k + 1 WHERE excluded.k > u.k', 'SELECT * FROM u');
+CREATE TEMP TABLE nu (id int UNIQUE, k numeric);
+INSERT INTO nu SELECT i, i FROM generate_series(1, 500) i;
+:run ('INSERT INTO nu SELECT id, k::numeric FROM refused_p ORDER BY 1, 2 ON CONFLICT (id) DO UPDATE SET k = nu.k + 1 WHERE excluded.k > nu.k', 'SELECT * FROM nu');
+DROP TABLE nu;
 :run ('INSERT INTO u SELECT id, 12, s FROM refused_p ORDER BY id, s ON CONFLICT (id) DO UPDATE SET k = u.k + 1 WHERE excluded.k > u.k', 'SELECT * FROM u');
 -- the first of several rows with an x decides whether there is another one with its y, at once
 -- or in the end

@@ -215,6 +215,11 @@ IN_ORDER = [
       for column in ("v text DEFAULT set_config('fz.number', (current_setting('fz.number')::int + 1)::text, false)",
                      "v fz.counting DEFAULT 'v'", "v text DEFAULT 'v' CHECK (v::fz.counting > '')",
                      "v text DEFAULT fz.counts()", "v text DEFAULT 'v' CHECK (fz.counts() > '')")),
+    # The time at which a row is inserted grows in the order of the rows.
+    (Target((f"CREATE TEMP TABLE {T} (id int, part int, k int, at timestamptz)",
+             *source("g * 7919 % 10000 AS id, g AS k", 10000), f"CREATE TEMP VIEW {T}_v AS SELECT count(*)"
+             f" FROM (SELECT at < lag(at) OVER (ORDER BY id) AS late FROM {T}) r WHERE late"), read=(f"{T}_v",)),
+     f"INSERT INTO {T} AS t SELECT id, 0, k, clock_timestamp() FROM {T}_s WHERE {TRUE} ORDER BY id"),
     # A row in another table has been deleted for one key before the other one forbids to delete what it references.
     (Target((f"CREATE TEMP TABLE {T} (id int PRIMARY KEY, part int, k int, v text)", ROWS,
              f"CREATE TEMP TABLE {T}_e (src int REFERENCES {T} ON DELETE CASCADE, dst int REFERENCES {T})",
