@@ -404,7 +404,7 @@ is_ordered(TargetEntry *tle, List *sort_clause)
 	SortGroupClause *sort;
 	Oid			opfamily;
 	Oid			type;
-	int16		strategy;
+	CompareType order;
 	Oid			proc;
 
 	if (IsA(tle->expr, Const))
@@ -412,7 +412,7 @@ is_ordered(TargetEntry *tle, List *sort_clause)
 	if (!targetIsInSortList(tle, InvalidOid, sort_clause))
 		return false;
 	sort = get_sortgroupref_clause(tle->ressortgroupref, sort_clause);
-	if (!get_ordering_op_properties(sort->sortop, &opfamily, &type, &strategy))
+	if (!get_ordering_op_properties(sort->sortop, &opfamily, &type, &order))
 		return false;
 	proc = get_opfamily_proc(opfamily, type, type, BTEQUALIMAGE_PROC);
 	return OidIsValid(proc) &&
