@@ -411,12 +411,15 @@ tp_expression_facts(List *expressions, PlannedStmt *stmt)
 	return walk.facts;
 }
 
-/* Have stmt made again if what facts depends on is changed. */
+/*
+ * Have stmt made again if what facts depends on is changed.  What plan_saving.c has stored
+ * there remains last.
+ */
 void
 tp_add_dependencies(PlannedStmt *stmt, const PlanFacts *facts)
 {
 	stmt->relationOids = list_concat(stmt->relationOids, facts->depends.relids);
-	stmt->invalItems = list_concat(stmt->invalItems, facts->depends.items);
+	stmt->invalItems = list_concat(facts->depends.items, stmt->invalItems);
 }
 
 /*
