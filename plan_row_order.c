@@ -212,10 +212,17 @@ calls_by_order(Node *node)
 		tp_calls_hidden_volatile(node);
 }
 
+static bool
+locks_rows(Node *node)
+{
+	return IsA(node, Query) && ((Query *) node)->rowMarks != NIL;
+}
+
 /*
  * Refuse for what is evaluated for each row of query as that is changed, defaults among
  * them: a function that may look at the rows changed so far, or be noticed by the query;
- * and values of domains with constraints, as these may call such functions.
+ * values of domains with constraints, as these may call such functions; and FOR UPDATE in a
+ * subquery, which the planner takes to be left out of a parallel statement.
  */
 RunAheadRefusal
 tp_refusal_above(Query *query, List *defaults)
@@ -225,8 +232,8 @@ tp_refusal_above(Query *query, List *defaults)
 
 	if (tp_contains((Node *) above, calls_by_order))
 		return RUN_AHEAD_VOLATILE;
-	return tp_contains((Node *) above, tp_checks_domain) ?
-		RUN_AHEAD_UNSAFE : RUN_AHEAD_ALLOWED;
+	return tp_contains((Node *) above, tp_checks_domain) ||
+		tp_contains((Node *) above, locks_rows) ? RUN_AHEAD_UNSAFE : RUN_AHEAD_ALLOWED;
 }
 
 static bool

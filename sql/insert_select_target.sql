@@ -55,6 +55,8 @@ SELECT answers FROM pg_temp.changes(CASE WHEN current_setting('server_version_nu
 :run ('INSERT INTO plain SELECT id, k, s FROM refused_p FOR UPDATE', 'SELECT * FROM plain');
 :run ('INSERT INTO plain SELECT id, k, s FROM refused_p RETURNING pg_temp.volatile(id)', 'SELECT * FROM plain');
 :run ('INSERT INTO plain SELECT id, k, s FROM refused_p RETURNING pg_temp.unsafe(id)', 'SELECT * FROM plain');
+-- rows that are locked by RETURNING, of which the planner does not look whether it is parallel safe
+:run ('INSERT INTO plain SELECT id, k, s FROM refused_p RETURNING (SELECT s FROM refused_p WHERE id = 1 FOR UPDATE)', 'SELECT * FROM plain');
 -- a sequence, which has another value for each row
 CREATE SEQUENCE insert_seq;
 :run ('INSERT INTO plain SELECT nextval(''insert_seq''), (SELECT last_value FROM insert_seq), s FROM refused_p', 'SELECT s FROM plain');
