@@ -209,7 +209,7 @@ typedef enum RunAheadRefusal
 	RUN_AHEAD_MODIFYING_WITH,
 	RUN_AHEAD_UNSAFE,
 	RUN_AHEAD_VOLATILE,
-	RUN_AHEAD_SHARED_WITH,
+	RUN_AHEAD_SUBQUERY,
 	RUN_AHEAD_CURRENT_OF,
 	RUN_AHEAD_UNIQUE_COLUMN,
 	RUN_AHEAD_TRIGGER,
@@ -232,7 +232,7 @@ extern bool tp_reads_large_table(Query *query);
 extern bool tp_may_run_ahead(Query *query);
 extern RunAheadRefusal tp_query_refusal(Query *query);
 extern RunAheadRefusal tp_run_ahead_refusal(Query *query, List *defaults);
-extern bool tp_may_read_cte(PlannedStmt *stmt, List *expressions);
+extern bool tp_have_subplan(List *expressions);
 extern RunAheadRefusal tp_plan_refusal(PlannedStmt *stmt, bool in_order);
 extern List *tp_take_defaults(Query *query);
 extern void tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal);

@@ -187,6 +187,26 @@ is_subplan(Node *node)
 }
 
 /*
+ * Do expressions, evaluated as rows of stmt are asked for, have a subquery whose workers
+ * have ended then?  Those of a CTE, which is executed only as far as its rows are read, end
+ * with the part that is run ahead.
+ */
+static bool
+need_ended_workers(PlannedStmt *stmt, List *expressions)
+{
+	ListCell   *lc;
+
+	if (tp_contains((Node *) expressions, is_subplan))
+		return true;
+	foreach(lc, stmt->rtable)
+	{
+		if (((RangeTblEntry *) lfirst(lc))->rtekind == RTE_CTE)
+			return tp_have_subplan(expressions);
+	}
+	return false;
+}
+
+/*
  * Is there a Gather in plan, of stmt, whose rows are not all read, as by LIMIT or EXISTS,
  * which stop early?  Workers would read more of their input.  early: is that so of plan?
  */
@@ -242,9 +262,7 @@ find_portions(PlannedStmt *stmt)
 	if (result.splits)
 		result.lazy = list_concat(result.lazy, tp_plan_expressions(plan));
 	result.computes = computes((Node *) result.lazy, NULL);
-	/* the workers of CTEs and subplans are ended with the part below */
-	if (tp_may_read_cte(stmt, result.lazy) ||
-		tp_contains((Node *) result.lazy, is_subplan) ||
+	if (need_ended_workers(stmt, result.lazy) ||
 		!computes_all_first(plan) || gathers_stop_early(stmt, stmt->planTree, false))
 		result.place = NULL;
 	return result;

@@ -15,7 +15,8 @@
  *
  * The invariant: a statement is run ahead only if it fails in all orders of its rows or in
  * none, or if it is an INSERT with an order.  What SQL leaves open does not count: which of
- * several rows that differ is taken, and which of them gets which number of a sequence.
+ * several rows that differ is taken, even if only some of them can be; and which of them gets
+ * which number of a sequence.
  * (But ON CONFLICT decides by other values which numbers are inserted.)
  *
  *-------------------------------------------------------------------------
@@ -213,16 +214,15 @@ calls_by_order(Node *node)
 }
 
 static bool
-locks_rows(Node *node)
+is_subquery(Node *node)
 {
-	return IsA(node, Query) && ((Query *) node)->rowMarks != NIL;
+	return IsA(node, SubLink);
 }
 
 /*
  * Refuse for what is evaluated for each row of query as that is changed, defaults among
  * them: a function that may look at the rows changed so far, or be noticed by the query;
- * values of domains with constraints, as these may call such functions; and FOR UPDATE in a
- * subquery, which the planner takes to be left out of a parallel statement.
+ * values of domains with constraints, as these may call such functions; and subqueries.
  */
 RunAheadRefusal
 tp_refusal_above(Query *query, List *defaults)
@@ -232,8 +232,9 @@ tp_refusal_above(Query *query, List *defaults)
 
 	if (tp_contains((Node *) above, calls_by_order))
 		return RUN_AHEAD_VOLATILE;
-	return tp_contains((Node *) above, tp_checks_domain) ||
-		tp_contains((Node *) above, locks_rows) ? RUN_AHEAD_UNSAFE : RUN_AHEAD_ALLOWED;
+	if (tp_contains((Node *) above, tp_checks_domain))
+		return RUN_AHEAD_UNSAFE;
+	return tp_contains((Node *) above, is_subquery) ? RUN_AHEAD_SUBQUERY : RUN_AHEAD_ALLOWED;
 }
 
 static bool

@@ -43,7 +43,7 @@ static const char *const refusals[] = {
 	[RUN_AHEAD_MODIFYING_WITH] = "WITH has a statement that modifies data",
 	[RUN_AHEAD_UNSAFE] = "query is not parallel safe",
 	[RUN_AHEAD_VOLATILE] = "query calls a volatile function",
-	[RUN_AHEAD_SHARED_WITH] = "WITH is also used while rows are changed",
+	[RUN_AHEAD_SUBQUERY] = "subquery is evaluated as rows are changed",
 	[RUN_AHEAD_CURRENT_OF] = "WHERE CURRENT OF",
 	[RUN_AHEAD_UNIQUE_COLUMN] = "changes a column of a unique index",
 	[RUN_AHEAD_TRIGGER] = "trigger for each row",
@@ -177,7 +177,8 @@ tp_query_refusal(Query *query)
  * ModifyTable evaluates RETURNING, ON CONFLICT, the actions of MERGE and
  * conditions of views for each row, outside parallel mode; so they may contain
  * whatever they may contain in any statement, but functions that may look at the rows
- * changed so far.
+ * changed so far, and subqueries: these would be planned for workers, which do not run
+ * then, even FOR UPDATE, and the workers of a CTE have ended.
  */
 RunAheadRefusal
 tp_run_ahead_refusal(Query *query, List *defaults)
@@ -210,23 +211,11 @@ is_any_subplan(Node *node)
 		(IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC);
 }
 
-/*
- * May expressions, evaluated above the node in stmt, read rows of a CTE?  A CTE is
- * executed only as far as its rows are read, and its workers are ended with the part
- * below the node.  Where the planner has put a subquery is known only now: it may have
- * pulled it up into RETURNING.
- */
+/* Have expressions of a plan a subquery, or the result of one? */
 bool
-tp_may_read_cte(PlannedStmt *stmt, List *expressions)
+tp_have_subplan(List *expressions)
 {
-	ListCell   *lc;
-
-	foreach(lc, stmt->rtable)
-	{
-		if (((RangeTblEntry *) lfirst(lc))->rtekind == RTE_CTE)
-			return tp_contains((Node *) expressions, is_any_subplan);
-	}
-	return false;
+	return tp_contains((Node *) expressions, is_any_subplan);
 }
 
 /*
@@ -249,8 +238,13 @@ tp_plan_refusal(PlannedStmt *stmt, bool in_order)
 	if (list_length(outerPlan(modify)->targetlist) > MaxTupleAttributeNumber)
 		return RUN_AHEAD_TOO_WIDE;
 	above = lappend(above, merge_join_conditions(modify));
-	if (tp_may_read_cte(stmt, above))
-		return RUN_AHEAD_SHARED_WITH;
+
+	/*
+	 * the planner may have pulled up one that has been in the query that
+	 * finds the rows
+	 */
+	if (tp_have_subplan(above))
+		return RUN_AHEAD_SUBQUERY;
 	facts = tp_expression_facts(above, stmt);
 	tp_add_dependencies(stmt, &facts);
 	refusal = tp_order_refusal(stmt, in_order);

@@ -55,8 +55,8 @@ SELECT answers FROM pg_temp.changes(CASE WHEN current_setting('server_version_nu
 :run ('INSERT INTO plain SELECT id, k, s FROM refused_p FOR UPDATE', 'SELECT * FROM plain');
 :run ('INSERT INTO plain SELECT id, k, s FROM refused_p RETURNING pg_temp.volatile(id)', 'SELECT * FROM plain');
 :run ('INSERT INTO plain SELECT id, k, s FROM refused_p RETURNING pg_temp.unsafe(id)', 'SELECT * FROM plain');
--- rows that are locked by RETURNING, of which the planner does not look whether it is parallel safe
-:run ('INSERT INTO plain SELECT id, k, s FROM refused_p RETURNING (SELECT s FROM refused_p WHERE id = 1 FOR UPDATE)', 'SELECT * FROM plain');
+-- a subquery that is evaluated as rows are inserted: workers would not take the locks
+:run ('INSERT INTO plain SELECT id, k, s FROM refused_p RETURNING (SELECT count(*) FROM (SELECT FROM refused_p WHERE id < 9 FOR UPDATE) q)', 'SELECT * FROM plain');
 -- a sequence, which has another value for each row
 CREATE SEQUENCE insert_seq;
 :run ('INSERT INTO plain SELECT nextval(''insert_seq''), (SELECT last_value FROM insert_seq), s FROM refused_p', 'SELECT s FROM plain');
@@ -162,6 +162,7 @@ INSERT INTO xy SELECT i, i FROM generate_series(1, 300) i;
 :run ('INSERT INTO xy (x) SELECT id FROM refused_p ON CONFLICT (x) DO UPDATE SET v = 1', 'SELECT x, v FROM xy');
 :run ('INSERT INTO xy (x) SELECT id FROM refused_p ORDER BY id ON CONFLICT (x) DO UPDATE SET v = 1', 'SELECT x, v FROM xy');
 :run ('INSERT INTO xy (x) SELECT id + 1000 FROM refused_p ON CONFLICT (id) DO NOTHING', 'SELECT count(*) FROM xy');
+:run ('INSERT INTO xy (x) SELECT id FROM refused_p ORDER BY id ON CONFLICT (x) DO UPDATE SET v = (SELECT count(*) FROM (SELECT FROM refused_p WHERE id < 9 FOR UPDATE) q)', 'SELECT x, v FROM xy');
 DROP TABLE xy;
 TRUNCATE u;
 :run ('WITH q AS (SELECT * FROM refused_p) INSERT INTO plain SELECT id, k, s FROM q LIMIT 5 RETURNING (SELECT count(*) FROM q)', 'SELECT count(*) FROM plain');

@@ -291,7 +291,7 @@ CREATE ROLE run_ahead_user;
 CREATE TEMP TABLE secured AS SELECT * FROM t;
 ALTER TABLE secured ENABLE ROW LEVEL SECURITY;
 CREATE POLICY reads ON secured FOR SELECT TO run_ahead_user USING (k <> 2);
-CREATE POLICY writes ON secured FOR UPDATE TO run_ahead_user USING (k <> 3) WITH CHECK (id IN (SELECT id FROM u) OR k < 50);
+CREATE POLICY writes ON secured FOR UPDATE TO run_ahead_user USING (k <> 3) WITH CHECK (k < 50);
 CREATE POLICY deletes ON secured FOR DELETE TO run_ahead_user USING (id > (SELECT avg(id) FROM u));
 GRANT ALL ON secured, u, t TO run_ahead_user;
 ANALYZE secured;
@@ -300,6 +300,8 @@ CREATE FUNCTION pg_temp.as_user(statement text, target text) RETURNS TABLE (work
 SELECT * FROM pg_temp.as_user('UPDATE secured SET s = ''mine'' FROM u WHERE u.id = secured.id RETURNING secured.id, secured.s', 'TABLE secured');
 SELECT * FROM pg_temp.as_user('UPDATE secured SET k = 60', 'TABLE secured');
 SELECT * FROM pg_temp.as_user('DELETE FROM secured WHERE s <> ''''', 'TABLE secured');
+ALTER POLICY writes ON secured WITH CHECK (id IN (SELECT id FROM u) OR k < 50);
+SELECT * FROM pg_temp.as_user('UPDATE secured SET s = ''mine'' WHERE k < 9', 'TABLE secured');
 REVOKE ALL ON secured, u, t FROM run_ahead_user;
 DROP TABLE secured;
 DROP ROLE run_ahead_user;

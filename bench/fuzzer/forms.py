@@ -129,6 +129,12 @@ INSERTS = {
          "INSERT INTO {out} SELECT h + 1, count(*) OVER (PARTITION BY h) FROM {out} WHERE h NOT IN"
          " (SELECT hashtext(q::text) + 1 FROM ({sql}) q)",
          "INSERT INTO {out} SELECT max(h), v FROM {out} GROUP BY v RETURNING *, (SELECT count(*) FROM {out})")),
+    # Rows that are locked have an xmax.
+    "insert locking": inserting(
+        "(h int, v text)",
+        (f"INSERT INTO {{out}} {ROWS}",
+         f"INSERT INTO {{out}} {ROWS} RETURNING (SELECT count(*) FROM (SELECT FROM {{out}} FOR UPDATE) s)",
+         "SELECT count(*) FROM {out} WHERE xmax::text <> '0'")),
     "insert returning": inserting(
         "(h int CHECK (h IS NOT NULL), v text, n int GENERATED ALWAYS AS (length(v)) STORED, d text DEFAULT 'd')",
         (f"INSERT INTO {{out}} (h, v) {ROWS} RETURNING h, n, d, v",)),

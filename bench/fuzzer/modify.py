@@ -232,7 +232,8 @@ class Modify:
         rng = self.rng
         if verb == "merge" and self.version < 17 or rng.random() < 0.5:
             return ""
-        items = ["t.id", "t.k", "t.part", f"t.{self.text()}", f"(SELECT count(*) FROM {rng.choice(self.tables).name})"]
+        items = ["t.id", "t.k", "t.part", f"t.{self.text()}", f"(SELECT count(*) FROM {rng.choice(self.tables).name})",
+                 f"(SELECT count(*) FROM (SELECT FROM {rng.choice(self.tables).name} FOR SHARE) l)"]
         if verb == "merge":
             items += ["merge_action()", "s.n"]
         if verb in ("update from", "delete using"):
