@@ -19,7 +19,8 @@
  * first row.  So the answer does not depend on what happens between two fetches, an
  * error is raised only where it is without the node, and who stops early
  * has not waited longer.  Exceptions are what an aggregation computes of its input
- * in groups that it returns one by one, sorts that one plan needs, and estimates.
+ * in groups that it returns one by one, sorts that one plan needs, subqueries whose result
+ * workers are sent, and estimates.
  *
  *-------------------------------------------------------------------------
  */

@@ -33,6 +33,7 @@
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_trigger.h"
+#include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
@@ -404,7 +405,8 @@ source_of_insert(Query *query)
 
 /*
  * Is tle a constant, or sorted by an order in which equal values are identical, as those of
- * numeric are not?  (As _bt_allequalimage() of nbtutils.c.)
+ * numeric are not?  (As _bt_allequalimage() of nbtutils.c.  But blanks at the end of bpchar,
+ * which has no length there, differ.)
  */
 static bool
 is_ordered(TargetEntry *tle, List *sort_clause)
@@ -423,7 +425,7 @@ is_ordered(TargetEntry *tle, List *sort_clause)
 	if (!get_ordering_op_properties(sort->sortop, &opfamily, &type, &order))
 		return false;
 	proc = get_opfamily_proc(opfamily, type, type, BTEQUALIMAGE_PROC);
-	return OidIsValid(proc) &&
+	return OidIsValid(proc) && type != BPCHAROID &&
 		DatumGetBool(OidFunctionCall1Coll(proc, exprCollation((Node *) tle->expr),
 										  ObjectIdGetDatum(type)));
 }

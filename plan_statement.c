@@ -123,6 +123,13 @@ plan_modification(const PlannerCall *call)
 			refusal = RUN_AHEAD_GAINS_LITTLE;
 		}
 	}
+
+	/*
+	 * as for an index that cannot be used yet: a cached plan is made anew in
+	 * a while
+	 */
+	if (refusal == RUN_AHEAD_LOCKED)
+		stmt->transientPlan = true;
 	tp_note_refusal(stmt, refusal);
 	return stmt;
 }

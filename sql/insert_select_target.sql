@@ -142,6 +142,9 @@ CREATE TEMP TABLE nu (id int UNIQUE, k numeric);
 INSERT INTO nu SELECT i, i FROM generate_series(1, 500) i;
 :run ('INSERT INTO nu SELECT id, k::numeric FROM refused_p ORDER BY 1, 2 ON CONFLICT (id) DO UPDATE SET k = nu.k + 1 WHERE excluded.k > nu.k', 'SELECT * FROM nu');
 DROP TABLE nu;
+CREATE TEMP TABLE nu (id int UNIQUE, k bpchar);
+:run ('INSERT INTO nu SELECT id, s::bpchar FROM refused_p ORDER BY 1, 2 ON CONFLICT (id) DO UPDATE SET k = excluded.k WHERE excluded.k > nu.k', 'SELECT * FROM nu');
+DROP TABLE nu;
 :run ('INSERT INTO u SELECT id, 12, s FROM refused_p ORDER BY id, s ON CONFLICT (id) DO UPDATE SET k = u.k + 1 WHERE excluded.k > u.k', 'SELECT * FROM u');
 -- the first of several rows with an x decides whether there is another one with its y, at once
 -- or in the end
