@@ -125,8 +125,8 @@ plan_modification(const PlannerCall *call)
 	}
 
 	/*
-	 * as for an index that cannot be used yet: a cached plan is made anew in
-	 * a while
+	 * Have a cached plan made anew soon, as core does for an index that it
+	 * cannot use yet.
 	 */
 	if (refusal == RUN_AHEAD_LOCKED)
 		stmt->transientPlan = true;
