@@ -1,4 +1,4 @@
 """bench/versus: temporary tables with temp_parallel off and on, and unlogged tables.
 
-workloads, job: what is run; report, plot: the output.
+workloads: what is run; report, plot: the output.
 """

@@ -8,7 +8,7 @@ from ..common import measure, tpch
 from ..common.arguments import listed
 from ..common.progress import Progress, TimeLeft
 from ..common.session import DEFAULTS, OFF, ON, SETTINGS, UNLOGGED, connect, line, use, value
-from . import job, plot, report, workloads
+from . import plot, report, workloads
 
 ARMS = (OFF, ON, UNLOGGED)
 
@@ -19,7 +19,6 @@ def arguments():
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--first-rounds", type=int, default=3)
-    parser.add_argument("--jobs", type=int, default=3)
     parser.add_argument("--temp-buffers", type=listed(str))
     parser.add_argument("--defaults", action="store_true")
     parser.add_argument("--only", type=lambda text: set(text.split(",")))
@@ -27,7 +26,7 @@ def arguments():
     parser.add_argument("--plot")
     args = parser.parse_args()
     if not 0 < args.scale <= 1 or args.rows < 1000 or args.rounds < 1 \
-            or args.first_rounds < 0 or args.jobs < 0:
+            or args.first_rounds < 0:
         parser.error("the scale must be above 0 and at most 1, rows at least 1000,"
                      " rounds positive")
     return args
@@ -38,27 +37,10 @@ def choose(all_of_them, only):
         return all_of_them
     if "tpch" in only:
         only = only - {"tpch"} | {w.name for w in all_of_them if w.is_tpch}
-    unknown = only - {w.name for w in all_of_them} - {job.NAME}
+    unknown = only - {w.name for w in all_of_them}
     if unknown:
         sys.exit(f"no such workload: {', '.join(sorted(unknown))}")
     return [w for w in all_of_them if w.name in only]
-
-
-def run_jobs(conn, args, progress):
-    """Run the jobs. Before all else, as the tables have the same names as the others."""
-    if args.only is not None and job.NAME not in args.only:
-        return []
-    jobs = []
-    left = TimeLeft((args.jobs + 1) * len(ARMS))
-    progress.say("whole jobs")
-    for n in range(-1, args.jobs):      # one before that does not count
-        for arm in measure.rotated(ARMS, n):
-            progress.step(f"job {n + 1} {arm.name}, {left}")
-            done = job.run(conn, arm, args.rows, n)
-            if n >= 0:
-                jobs.append(done)
-            left.advance()
-    return jobs
 
 
 def load(conn, args, chosen, directory, progress):
@@ -121,16 +103,13 @@ def repeated_runs(conn, chosen, rounds, progress):
 
 
 def all_runs(conn, args, chosen, directory, progress):
-    """The Runs and JobRuns of one session. Leaves no tables to the next one."""
-    jobs = run_jobs(conn, args, progress)
-    runs = []
-    if chosen:
-        load(conn, args, chosen, directory, progress)
-        runs = first_runs(conn, chosen, args.first_rounds, progress)
-        runs += repeated_runs(conn, chosen, args.rounds, progress)
+    """The Runs of one session. Leaves no tables to the next one."""
+    load(conn, args, chosen, directory, progress)
+    runs = first_runs(conn, chosen, args.first_rounds, progress)
+    runs += repeated_runs(conn, chosen, args.rounds, progress)
     conn.execute("SET client_min_messages = warning")
     conn.execute(f"DROP TABLE IF EXISTS {workloads.PERMANENT.name}; DROP SCHEMA unlogged CASCADE")
-    return runs, jobs
+    return runs
 
 
 def plot_path(path, temp_buffers, several):
@@ -159,20 +138,17 @@ def main():
         settings = shared | {"temp_buffers": temp_buffers}
         with connect(settings) as conn:
             version = value(conn, "SELECT version()")
-            runs, jobs = results[temp_buffers] = all_runs(conn, args, chosen, directory, progress)
+            runs = results[temp_buffers] = all_runs(conn, args, chosen, directory, progress)
         title = f"{version}\nTPC-H scale {args.scale:g}, {args.rows} narrow rows; {line(settings)}"
         print(f"\n{title}\nmedians; a ratio is the median over the rounds, in brackets the lowest and"
               " the highest")
         report.versus(runs, names, "First run after the table was filled, flush included", "first")
         report.versus(runs, names, "Repeated runs", "repeat")
-        report.jobs(jobs)
         if args.plot:
-            plot.draw(runs, names, jobs, title, plot_path(args.plot, temp_buffers, args.temp_buffers))
+            plot.draw(runs, names, title, plot_path(args.plot, temp_buffers, args.temp_buffers))
         wrong |= {n for n in names if not measure.same_answers(runs, n)}
-        if jobs and not job.same_answers(jobs):
-            wrong.add(job.NAME)
-    if args.temp_buffers and chosen:
-        report.by_temp_buffers({b: runs for b, (runs, _) in results.items()}, names)
+    if args.temp_buffers:
+        report.by_temp_buffers(results, names)
     if args.csv:
         report.write_csv(results, args.csv)
     if wrong:

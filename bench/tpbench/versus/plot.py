@@ -3,7 +3,6 @@
 from statistics import median
 
 from ..common.measure import ratios, select
-from . import job
 
 BASES = {"off": "tab:blue", "unlogged": "tab:orange"}
 PHASES = {"first": "first run, flush included", "repeat": "repeated runs"}
@@ -39,22 +38,8 @@ def draw_phase(ax, runs, names, phase):
     ax.legend()
 
 
-def draw_jobs(ax, jobs):
-    for base, colour in BASES.items():
-        for k in range(1, job.QUERIES + 1):
-            values = job.ratios(jobs, k, base)
-            ax.errorbar(k, median(values), yerr=whiskers(values), fmt="o", markersize=4,
-                        color=colour, label=f"on / {base}" if k == 1 else None)
-    ax.axhline(1, color="grey", linestyle=":")
-    ax.set_xlabel("queries in the job")
-    ax.set_yscale("log")
-    ax.set_title("create, load, index, ANALYZE, queries, drop")
-    ratio_axis(ax.yaxis, "time with temp_parallel on by time of the other way")
-    ax.legend()
-
-
-def draw(runs, names, jobs, title, path):
-    """A panel for each phase that was run, and one for whole jobs."""
+def draw(runs, names, title, path):
+    """A panel for each phase that was run."""
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot
@@ -64,8 +49,6 @@ def draw(runs, names, jobs, title, path):
         there = [n for n in names if select(runs, n, phase, "on")]
         if there:
             panels.append(lambda ax, phase=phase, there=there: draw_phase(ax, runs, there, phase))
-    if jobs:
-        panels.append(lambda ax: draw_jobs(ax, jobs))
     figure, axes = pyplot.subplots(1, len(panels), figsize=(5 * len(panels), 8), squeeze=False,
                                    layout="constrained")
     for ax, panel in zip(axes[0], panels):

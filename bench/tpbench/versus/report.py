@@ -5,7 +5,6 @@ from dataclasses import asdict, fields
 from statistics import geometric_mean, median
 
 from ..common.measure import Run, median_ms, plans, ratios, rule, same_answers, select, spread
-from . import job
 
 SLOWER, MUCH_SLOWER = 1.05, 1.15
 LEAST_MS = 20
@@ -44,24 +43,6 @@ def totals(runs, names, label, phase):
     print(f"{'mean, ' + label:49}{means[0]:6.2f}{means[1]:21.2f}   geometric, of the ratios")
 
 
-def jobs(all_jobs):
-    """The whole job by its number of queries."""
-    if not all_jobs:
-        return
-    head = (f"{'queries':16}{'off ms':>10}{'on ms':>10}{'unlogged ms':>13}"
-            f"{'on/off':>21}{'on/unlogged':>21}  plan when on")
-    print(f"\nThe whole job: create, load, index, ANALYZE, queries, drop\n{head}")
-    rule(head)
-    for k in range(job.QUERIES + 1):
-        times = [median(j.ms(k) for j in all_jobs if j.arm == arm)
-                 for arm in ("off", "on", "unlogged")]
-        words = {"parallel" if j.parallel[k - 1] else "serial"
-                 for j in all_jobs if j.arm == "on"} if k else ()
-        print(f"{k:<16}{times[0]:10.1f}{times[1]:10.1f}{times[2]:13.1f}"
-              f"{spread(job.ratios(all_jobs, k, 'off')):>21}"
-              f"{spread(job.ratios(all_jobs, k, 'unlogged')):>21}  {'/'.join(sorted(words))}")
-
-
 def by_temp_buffers(results, names):
     """Ratios of repeated runs for each value of temp_buffers; queries that are slower when
     on are marked, unless they are so short that only noise is seen."""
@@ -89,19 +70,10 @@ def total(runs, names, arm):
 
 
 def write_csv(results, path):
-    """results: runs and jobs by temp_buffers"""
+    """results: runs by temp_buffers"""
     with open(path, "w", newline="") as out:
         writer = csv.DictWriter(out, ["temp_buffers"] + [f.name for f in fields(Run)])
         writer.writeheader()
-        for temp_buffers, (runs, all_jobs) in results.items():
+        for temp_buffers, runs in results.items():
             writer.writerows({"temp_buffers": temp_buffers} | row
-                             for row in [asdict(r) for r in runs] + job_rows(all_jobs))
-
-
-def job_rows(all_jobs):
-    return [{"workload": job.NAME, "phase": step, "arm": j.arm, "round": j.round,
-             "plan": plan, "ms": ms, "rows": "", "digest": digest}
-            for j in all_jobs
-            for step, ms, plan, digest in [("before", j.before, "", ""), ("drop", j.drop, "", "")] + [
-                (f"query {k + 1}", ms, "parallel" if j.parallel[k] else "serial", j.digests[k])
-                for k, ms in enumerate(j.queries)]]
+                             for row in map(asdict, runs))
