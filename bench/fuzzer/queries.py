@@ -596,4 +596,5 @@ class Generator:
         kind = self.rng.choices([k for k, _ in self.KINDS], [w for _, w in self.KINDS])[0]
         query = getattr(self, kind)()
         query.parameters = int(self.used_parameter)
+        self.parameters = False
         return query
