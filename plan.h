@@ -121,8 +121,9 @@ typedef struct PlanFacts
 	int			last_node_id;	/* the highest plan_node_id */
 	bool		user_code;		/* may run code that is not core's */
 	bool		is_volatile;	/* calls a volatile function that may look at
-								 * its statement */
+								 * its statement, or reads a sequence */
 	bool		calls_volatile; /* calls any volatile function */
+	bool		reads_versions; /* xmin, xmax, cmin or cmax of a table */
 	bool		unsafe;			/* makes values in which there is a domain
 								 * with constraints, or compares values by
 								 * functions that are not parallel safe */

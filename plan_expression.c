@@ -27,6 +27,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/sysattr.h"
 #include "access/transam.h"
 #include "access/tupdesc.h"
 #include "catalog/namespace.h"
@@ -36,6 +37,7 @@
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -233,6 +235,19 @@ add_dependency(PlanDependencies *depends, int cache, Oid oid)
 		depends->items = lappend(depends->items, tp_dependency(cache, oid));
 }
 
+/* Add what core records of expressions. */
+static void
+add_dependencies_of(Node *expressions, PlanDependencies *depends)
+{
+	List	   *relids;
+	List	   *items;
+	bool		has_rls;
+
+	extract_query_dependencies(expressions, &relids, &items, &has_rls);
+	depends->relids = list_concat(depends->relids, relids);
+	depends->items = list_concat(depends->items, items);
+}
+
 /* Is one of the functions that user's aggregate calls? */
 static bool
 aggregate_is_volatile(Oid aggregate, PlanDependencies *depends)
@@ -264,14 +279,17 @@ aggregate_is_volatile(Oid aggregate, PlanDependencies *depends)
 	return result;
 }
 
-/* Do the default values call one, if the planner has to add any to call? */
+/*
+ * Do the default values call one, if the planner has to add any to call?  Adds what they
+ * call to depends, if that is not NULL.
+ */
 static bool
-defaults_are_volatile(FuncExpr *call)
+defaults_are_volatile(FuncExpr *call, PlanDependencies *depends)
 {
 	HeapTuple	tuple;
 	Datum		defaults;
 	bool		isnull;
-	bool		result;
+	bool		result = false;
 
 	if (call->funcid < FirstNormalObjectId ||
 		list_length(call->args) >= get_func_nargs(call->funcid))
@@ -281,16 +299,21 @@ defaults_are_volatile(FuncExpr *call)
 		return false;
 	defaults = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_proargdefaults,
 							   &isnull);
-	result = !isnull &&
-		tp_contains(stringToNode(TextDatumGetCString(defaults)),
-					tp_expression_is_volatile);
+	if (!isnull)
+	{
+		Node	   *values = stringToNode(TextDatumGetCString(defaults));
+
+		result = tp_contains(values, tp_expression_is_volatile);
+		if (depends != NULL)
+			add_dependencies_of(values, depends);
+	}
 	ReleaseSysCache(tuple);
 	return result;
 }
 
 /*
- * Does evaluating node call one that check_functions_in_node() does not find?  Adds those
- * of aggregates to depends, if that is not NULL.
+ * Does evaluating node call one that check_functions_in_node() does not find?  Adds such
+ * functions to depends, if that is not NULL.
  */
 static bool
 calls_hidden_volatile(Node *node, PlanDependencies *depends)
@@ -301,7 +324,7 @@ calls_hidden_volatile(Node *node, PlanDependencies *depends)
 	if (IsA(node, WindowFunc) &&
 		aggregate_is_volatile(((WindowFunc *) node)->winfnoid, depends))
 		return true;
-	return IsA(node, FuncExpr) && defaults_are_volatile((FuncExpr *) node);
+	return IsA(node, FuncExpr) && defaults_are_volatile((FuncExpr *) node, depends);
 }
 
 bool
@@ -425,6 +448,15 @@ tp_checks_domain(Node *node)
 	return checks_domain(node, NULL);
 }
 
+/* Which command has changed a row is seen as soon as that has, whatever the snapshot. */
+static bool
+is_version_column(Node *node)
+{
+	return IsA(node, Var) &&
+		((Var *) node)->varattno <= MinTransactionIdAttributeNumber &&
+		((Var *) node)->varattno >= MaxCommandIdAttributeNumber;
+}
+
 /*
  * Add what evaluating node itself, one node of an expression in a plan, does to facts;
  * and what that depends on and core does not record: the plan must be made again if
@@ -438,6 +470,7 @@ tp_add_expression(Node *node, PlanFacts *facts)
 		expression_is_volatile(node, &facts->depends);
 	facts->calls_volatile = facts->calls_volatile || facts->is_volatile ||
 		check_functions_in_node(node, is_any_volatile_function, NULL);
+	facts->reads_versions = facts->reads_versions || is_version_column(node);
 	facts->unsafe = facts->unsafe ||
 		checks_domain(node, &facts->depends);
 }

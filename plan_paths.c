@@ -387,7 +387,8 @@ barred_by_temp_table(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 /*
  * Give rel the paths that it would have if its temporary tables were
  * permanent, and the statement a SELECT: the planner may have looked at rel before
- * plan_call.c told it that the statement may be parallel.  For
+ * plan_call.c told it that the statement may be parallel.  But take those of a query with
+ * FOR UPDATE, of a function that has been inlined: core looks only before that.  For
  * set_rel_pathlist_hook, whose arguments these are, and a rel that is not a
  * child: its paths have been made, and none has been gathered.
  */
@@ -395,6 +396,13 @@ void
 tp_add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
 							RangeTblEntry *rte)
 {
+	/* workers would not lock its rows */
+	if (root->parse->rowMarks != NIL)
+	{
+		rel->consider_parallel = false;
+		rel->partial_pathlist = NIL;
+		return;
+	}
 	if (!root->glob->parallelModeOK ||
 		rel->consider_parallel ||
 		IS_DUMMY_REL(rel) ||

@@ -22,7 +22,6 @@
 #include <math.h>
 
 #include "access/htup_details.h"
-#include "access/sysattr.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_proc.h"
@@ -130,15 +129,6 @@ is_current_of(Node *node)
 	return IsA(node, CurrentOfExpr);
 }
 
-/* Which command has changed a row is seen as soon as that has, whatever the snapshot. */
-static bool
-is_version_column(Node *node)
-{
-	return IsA(node, Var) &&
-		((Var *) node)->varattno <= MinTransactionIdAttributeNumber &&
-		((Var *) node)->varattno >= MaxCommandIdAttributeNumber;
-}
-
 /* The value in a sequence changes with each row that gets one. */
 static bool
 names_sequence(Node *node)
@@ -195,9 +185,6 @@ tp_run_ahead_refusal(Query *query, List *defaults)
 		return RUN_AHEAD_MODIFYING_WITH;
 	if (tp_contains((Node *) &below, is_current_of))
 		return RUN_AHEAD_CURRENT_OF;
-	if ((query->commandType != CMD_INSERT || query->onConflict != NULL) &&
-		tp_contains((Node *) &below, is_version_column))
-		return RUN_AHEAD_VOLATILE;
 	if (tp_computes_in_order(query))
 		return RUN_AHEAD_VOLATILE;
 	refusal = tp_refusal_above(query, defaults);
@@ -238,6 +225,13 @@ tp_plan_refusal(PlannedStmt *stmt, bool in_order)
 	if (list_length(outerPlan(modify)->targetlist) > MaxTupleAttributeNumber)
 		return RUN_AHEAD_TOO_WIDE;
 	above = lappend(above, merge_join_conditions(modify));
+
+	/* also in functions that the planner has inlined */
+	facts = tp_statement_facts(stmt);
+	if (facts.is_volatile ||
+		(facts.reads_versions && (modify->operation != CMD_INSERT ||
+								  modify->onConflictAction != ONCONFLICT_NONE)))
+		return RUN_AHEAD_VOLATILE;
 
 	/*
 	 * the planner may have pulled up one that has been in the query that

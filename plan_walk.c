@@ -26,6 +26,7 @@
 #include "access/nbtree.h"
 #include "access/transam.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
 #include "miscadmin.h"
 #include "nodes/extensible.h"
@@ -431,6 +432,9 @@ add_table(Index rti, PlanWalk *walk)
 {
 	RangeTblEntry *rte = rt_fetch(rti, walk->stmt->rtable);
 
+	/* the value in a sequence changes with each row that gets one */
+	if (rte->rtekind == RTE_RELATION && rte->relkind == RELKIND_SEQUENCE)
+		walk->facts.is_volatile = true;
 	if (rte->rtekind != RTE_RELATION || !tp_is_session_temp_table(rte->relid))
 		return InvalidOid;
 	walk->facts.temp_tables = list_append_unique_oid(walk->facts.temp_tables,

@@ -57,12 +57,28 @@ SELECT answers FROM pg_temp.changes(CASE WHEN current_setting('server_version_nu
 :run ('INSERT INTO plain SELECT id, k, s FROM refused_p RETURNING pg_temp.unsafe(id)', 'SELECT * FROM plain');
 -- a subquery that is evaluated as rows are inserted: workers would not take the locks
 :run ('INSERT INTO plain SELECT id, k, s FROM refused_p RETURNING (SELECT count(*) FROM (SELECT FROM refused_p WHERE id < 9 FOR UPDATE) q)', 'SELECT * FROM plain');
+-- in a function, where the planner finds them: workers would not take them either
+CREATE FUNCTION pg_temp.locking() RETURNS SETOF refused_p LANGUAGE sql STABLE PARALLEL RESTRICTED AS
+	$$ SELECT * FROM refused_p WHERE k = 3 FOR UPDATE $$;
+:run ('INSERT INTO plain SELECT p.* FROM pg_temp.locking() p JOIN refused_p USING (id)', 'SELECT * FROM plain');
+BEGIN;
+INSERT INTO plain SELECT p.* FROM pg_temp.locking() p JOIN t USING (id);
+SELECT count(*) AS locked FROM refused_p WHERE xmax = pg_current_xact_id()::xid;
+ROLLBACK;
+BEGIN;
+SELECT count(*) FROM pg_temp.locking() p JOIN t USING (id);
+SELECT count(*) AS locked FROM refused_p WHERE xmax = pg_current_xact_id()::xid;
+ROLLBACK;
+DROP FUNCTION pg_temp.locking();
 -- a sequence, which has another value for each row
 CREATE SEQUENCE insert_seq;
 :run ('INSERT INTO plain SELECT nextval(''insert_seq''), (SELECT last_value FROM insert_seq), s FROM refused_p', 'SELECT s FROM plain');
 ALTER TABLE plain ALTER id SET DEFAULT nextval('insert_seq');
 :run ('INSERT INTO plain (k, s) SELECT (SELECT last_value FROM insert_seq q WHERE q.last_value > -p.id), NULL FROM refused_p p', 'SELECT id - k FROM plain OFFSET 1');
+CREATE FUNCTION pg_temp.numbered() RETURNS TABLE (n bigint) LANGUAGE sql STABLE PARALLEL RESTRICTED AS 'SELECT last_value FROM insert_seq';
+:run ('INSERT INTO plain (k, s) SELECT n, NULL FROM refused_p, pg_temp.numbered() WHERE n > -id', 'SELECT count(*) FROM plain');
 ALTER TABLE plain ALTER id DROP DEFAULT;
+DROP FUNCTION pg_temp.numbered();
 DROP SEQUENCE insert_seq;
 -- a setting, or the seed of random numbers, which the row before has set
 SET my.n = 0;

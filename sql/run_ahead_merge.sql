@@ -36,6 +36,8 @@ EXPLAIN (COSTS OFF) MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN UPDATE
 -- errors: a row that is changed twice, and one that is inserted twice
 :run ('MERGE INTO t USING (SELECT id % 100 AS id FROM u) q ON q.id = t.id WHEN MATCHED THEN UPDATE SET k = 0', 'TABLE t');
 SELECT workers, n, answers, 1 AS unique_violation FROM pg_temp.changes('MERGE INTO t USING (SELECT 3000 AS id FROM u WHERE id < 5) q ON q.id = t.id WHEN NOT MATCHED THEN INSERT (id) VALUES (q.id)', 'TABLE t');
+-- which rows the statement has changed so far is in the rows
+:run ('MERGE INTO t USING t b ON t.id = b.id + 1 WHEN MATCHED THEN UPDATE SET k = CASE WHEN b.xmax::text = ''0'' THEN 0 ELSE 1 END', 'SELECT id FROM t');
 -- a function that may see the rows changed so far
 CREATE FUNCTION pg_temp.volatile(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN i; END $$;
 :run ('MERGE INTO t USING u ON t.id = u.id WHEN MATCHED AND pg_temp.volatile(t.k) = 3 THEN UPDATE SET k = pg_temp.volatile(u.k)', 'TABLE t');

@@ -399,6 +399,9 @@ ANALYZE generated;
 :run ('UPDATE generated SET k = 3 WHERE k = 2', 'TABLE generated');
 -- which rows the statement has changed so far is in the rows
 :run ('UPDATE t SET k = CASE WHEN b.xmax::text = ''0'' THEN 0 ELSE 1 END FROM t b WHERE b.id = t.id - 1', 'SELECT id FROM t');
+:run ('UPDATE t SET k = 0 FROM t b WHERE b.id = t.id - 1 RETURNING t.id, b.xmax::text = ''0''', 'TABLE t');
+CREATE FUNCTION pg_temp.versions() RETURNS TABLE (id int, x xid) LANGUAGE sql STABLE PARALLEL RESTRICTED AS 'SELECT id, xmax FROM pg_temp.t';
+:run ('UPDATE t SET k = CASE WHEN b.x::text = ''0'' THEN 0 ELSE 1 END FROM pg_temp.versions() b WHERE b.id = t.id - 1', 'SELECT id FROM t');
 CREATE TEMP TABLE loaded (id int);
 :run ('INSERT INTO loaded SELECT id FROM t WHERE xmin::text <> ''0''', 'TABLE loaded');
 :run ('UPDATE t SET k = 3 WHERE k = 2 RETURNING id, t.xmax::text = ''0''', 'TABLE t');

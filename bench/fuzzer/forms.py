@@ -135,6 +135,14 @@ INSERTS = {
         (f"INSERT INTO {{out}} {ROWS}",
          f"INSERT INTO {{out}} {ROWS} RETURNING (SELECT count(*) FROM (SELECT FROM {{out}} FOR UPDATE) s)",
          "SELECT count(*) FROM {out} WHERE xmax::text <> '0'")),
+    # The planner inlines the function.
+    "insert locking by function": inserting(
+        "(h int, v text)",
+        (f"INSERT INTO {{out}} {ROWS}",
+         "CREATE OR REPLACE FUNCTION pg_temp.{out}_f() RETURNS TABLE (h int, v text) LANGUAGE sql STABLE PARALLEL SAFE"
+         " AS 'SELECT * FROM {out} WHERE h % 2 = 0 FOR UPDATE'",
+         "INSERT INTO {out} SELECT q.* FROM pg_temp.{out}_f() q JOIN {out} o USING (h)",
+         "SELECT count(*) FROM {out} WHERE xmax::text <> '0'")),
     "insert returning": inserting(
         "(h int CHECK (h IS NOT NULL), v text, n int GENERATED ALWAYS AS (length(v)) STORED, d text DEFAULT 'd')",
         (f"INSERT INTO {{out}} (h, v) {ROWS} RETURNING h, n, d, v",)),
