@@ -220,7 +220,7 @@ pool_of_worker(const PlanFacts *facts)
  * the tables that the plan flushes.
  *
  * An unknown node, anywhere in the plan, may read temporary tables or have a
- * Gather below it.  A domain's constraint, which core does not look at, may call
+ * Gather below it; or it is one that locks rows, which parallel mode forbids.  A domain's constraint, which core does not look at, may call
  * functions that fail in a worker, or in parallel mode.  Then all Gathers of the
  * statement run their plans in the leader, as when no worker is available:
  * ExecGather() and ExecGatherMerge() launch none without parallel mode, and a
@@ -234,8 +234,8 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 	int			last_id = all.last_node_id;
 	ListCell   *lc;
 
-	if ((all.unknown && tp_names_temp_table(stmt->rtable)) ||
-		(all.unsafe && all.temp_tables != NIL))
+	if ((all.unknown && (stmt->rowMarks != NIL || tp_names_temp_table(stmt->rtable))) ||
+		(all.unsafe && (planning->modifies || all.temp_tables != NIL)))
 	{
 		stmt->parallelModeNeeded = false;
 		return NIL;

@@ -384,6 +384,18 @@ barred_by_temp_table(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 	return false;
 }
 
+/* Have rel, with its children, no partial paths. */
+static void
+take_partial_paths(PlannerInfo *root, RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	rel->consider_parallel = false;
+	rel->partial_pathlist = NIL;
+	foreach(lc, live_children(root, rel->relid))
+		take_partial_paths(root, lfirst(lc));
+}
+
 /*
  * Give rel the paths that it would have if its temporary tables were
  * permanent, and the statement a SELECT: the planner may have looked at rel before
@@ -399,8 +411,7 @@ tp_add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
 	/* workers would not lock its rows */
 	if (root->parse->rowMarks != NIL)
 	{
-		rel->consider_parallel = false;
-		rel->partial_pathlist = NIL;
+		take_partial_paths(root, rel);
 		return;
 	}
 	if (!root->glob->parallelModeOK ||
