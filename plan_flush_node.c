@@ -219,12 +219,13 @@ pool_of_worker(const PlanFacts *facts)
  * debug_parallel_query made it without regard to costs.  Returns the OIDs of
  * the tables that the plan flushes.
  *
- * An unknown node, anywhere in the plan, may read temporary tables or have a
- * Gather below it; or it is one that locks rows, which parallel mode forbids.  A domain's constraint, which core does not look at, may call
- * functions that fail in a worker, or in parallel mode.  Then all Gathers of the
- * statement run their plans in the leader, as when no worker is available:
- * ExecGather() and ExecGatherMerge() launch none without parallel mode, and a
- * parallel-aware node without shared state works alone.
+ * An unknown node, anywhere in the plan, may read temporary tables, have a
+ * Gather below it, or lock rows, which parallel mode forbids.  A domain's
+ * constraint, which core does not look at, may call functions that fail in a
+ * worker, or in parallel mode.  Then all Gathers of the statement run their plans
+ * in the leader, as when no worker is available: ExecGather() and
+ * ExecGatherMerge() launch none without parallel mode, and a parallel-aware node
+ * without shared state works alone.
  */
 List *
 tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
