@@ -81,7 +81,7 @@ class Bench:
         self.args, self.server, self.progress = args, server, progress
         self.deciding = [policy.deciding(server, *item) for item in costs.items()]
         self.names = [arm.name for arm in self.deciding] + policy.FORCED_NAMES
-        self.others = []        # the load by other processes, before each table
+        self.others = []        # the load by other processes, after each table
         self.loads = []
 
     def policies(self, sequence):
@@ -118,7 +118,6 @@ class Bench:
             table = sequence.point.table
             if n == 0 or sequences[n - 1].point.table != table:
                 self.progress.step(f"filling {table.name}, {left}")
-                self.others.append(busy())
                 conn = session()
                 use(conn, self.deciding[0])
                 table.create(conn)
@@ -130,6 +129,7 @@ class Bench:
 
             outcomes.append(self.measure(conn, sequence, each))
             if n + 1 == len(sequences) or sequences[n + 1].point.table != table:
+                self.others.append(busy())      # before the session ends, which takes a while
                 conn.close()
                 self.progress.say(f"{table.name} done, {n + 1} of {len(sequences)} sequences, {left}")
                 if self.args.csv:
