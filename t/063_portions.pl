@@ -275,15 +275,17 @@ foreach my $case ([ 'permanent', 'on' ], [ 't', 'on' ], [ 't', 'off' ])
 	prepare('current', "SELECT id FROM $table WHERE k % 4 = 3");
 	sql('BEGIN');
 	open_portal('p', 'current');
-	is(fetch('p', 1), "3\nmore", "a row of a portal over $table, $enabled");
-	$answers{"$table, $enabled"} = sql("UPDATE $table SET k = -1 WHERE CURRENT OF p RETURNING id");
+	# any of the rows, as workers fill and read the tables
+	my ($row) = fetch('p', 1) =~ /^(\d+)\nmore$/;
+	ok(defined $row && $row % 4 == 3, "a row of a portal over $table, $enabled");
+	$answers{"$table, $enabled"} = sql("UPDATE $table SET k = -1 WHERE CURRENT OF p RETURNING id = $row");
 	sql('ROLLBACK');
 	send_messages('C', "Scurrent\0", 'S', '');
 	answer();
 }
 is($answers{'permanent, on'}, 'cursor "p" is not a simply updatable scan of table "permanent"', 'WHERE CURRENT OF is refused over a permanent table');
 is($answers{'t, on'}, 'cursor "p" is not a simply updatable scan of table "t"', '... and over a temporary one');
-is($answers{'t, off'}, '3', '... but not without workers');
+is($answers{'t, off'}, 't', '... but not without workers');
 close $socket;
 $node->stop;
 done_testing();
