@@ -65,11 +65,11 @@
  * ----------
  */
 
+/* A view may be temporary without a temporary table in it. */
 static bool
-is_temp_storage(RangeTblEntry *rte)
+is_temp_table(RangeTblEntry *rte)
 {
-	return rte->rtekind == RTE_RELATION &&
-		RELKIND_HAS_STORAGE(rte->relkind) &&
+	return rte->rtekind == RTE_RELATION && rte->relkind != RELKIND_VIEW &&
 		get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP;
 }
 
@@ -101,21 +101,15 @@ tp_worker_refuse_statement(List *rtable)
 		return;
 	foreach(lc, rtable)
 	{
-		if (is_temp_storage((RangeTblEntry *) lfirst(lc)))
+		if (is_temp_table((RangeTblEntry *) lfirst(lc)))
 			tp_worker_refuse();
 	}
 }
 
-/*
- * Does node name a temporary table, or one with temporary children?  The planner
- * leaves these out if they have been marked, see below.
- */
 static bool
-includes_temp_table(Node *node)
+names_temp_table(Node *node)
 {
-	return IsA(node, RangeTblEntry) &&
-		(is_temp_storage((RangeTblEntry *) node) ||
-		 tp_has_temp_child((RangeTblEntry *) node));
+	return IsA(node, RangeTblEntry) && is_temp_table((RangeTblEntry *) node);
 }
 
 /*
@@ -126,7 +120,21 @@ void
 tp_worker_refuse_query(Query *query)
 {
 	Assert(IsParallelWorker());
-	if (NLocBuffer > 0 && tp_contains((Node *) query, includes_temp_table))
+	if (NLocBuffer > 0 && tp_contains((Node *) query, names_temp_table))
+		tp_worker_refuse();
+}
+
+/*
+ * The same for a table that is being planned, which may have been in a function that
+ * was inlined.  expand_inherited_rtentry() of inherit.c, which runs later, leaves
+ * temporary children out that have been marked, see below, and raises an internal
+ * error for partitions.
+ */
+void
+tp_worker_refuse_table(RangeTblEntry *rte)
+{
+	Assert(IsParallelWorker());
+	if (NLocBuffer > 0 && (is_temp_table(rte) || tp_has_temp_child(rte)))
 		tp_worker_refuse();
 }
 

@@ -500,7 +500,7 @@ tp_names_temp_table(List *rtable)
 }
 
 /*
- * Do temporary tables of this session inherit from rte, a permanent table?  A
+ * Do temporary tables of this session inherit from rte, a permanent or foreign table?  A
  * partitioned one has none.  They are not in the range table before
  * expand_inherited_rtentry() of inherit.c.
  */
@@ -510,7 +510,7 @@ tp_has_temp_child(RangeTblEntry *rte)
 	ListCell   *lc;
 
 	if (rte->rtekind != RTE_RELATION || !rte->inh ||
-		rte->relkind != RELKIND_RELATION || !has_subclass(rte->relid))
+		rte->relkind == RELKIND_PARTITIONED_TABLE || !has_subclass(rte->relid))
 		return false;
 	foreach(lc, find_all_inheritors(rte->relid, NoLock, NULL))
 	{

@@ -89,6 +89,8 @@ temp_parallel_rel_info(REL_INFO_HOOK_ARGS)
 {
 	if (prev_rel_info)
 		prev_rel_info(REL_INFO_HOOK_PASS);
+	if (IsParallelWorker())
+		tp_worker_refuse_table(root->simple_rte_array[rel->relid]);
 	tp_index_build_is_planned(root, REL_INFO_RELID);
 #ifndef PLANNER_HAS_SETUP_HOOK
 	if (tp_planning_modification())

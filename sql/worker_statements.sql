@@ -95,13 +95,32 @@ CREATE TEMP TABLE child () INHERITS (middle);
 INSERT INTO child SELECT * FROM t;
 SELECT count(*) FROM t WHERE reads_parent(id) = 0;
 SELECT count(*) FROM t WHERE reads_parent_sql(id) = 0;
+-- a function that the planner inlines names it
+CREATE FUNCTION parents() RETURNS SETOF parent LANGUAGE sql STABLE AS 'SELECT * FROM parent';
+CREATE FUNCTION reads_parents(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
+$$ BEGIN RETURN (SELECT count(*) FROM parents() WHERE id = i); END $$;
+SELECT count(*) FROM t WHERE reads_parents(id) = 0;
 CREATE OR REPLACE FUNCTION reads_parent(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
 $$ BEGIN RETURN (SELECT count(*) FROM ONLY parent WHERE id = i); END $$;
 SELECT count(*) FROM t WHERE reads_parent(id) = 0;
 DROP TABLE child, middle;
 SELECT count(*) FROM t WHERE reads_parent_sql(id) = 0;
-DROP FUNCTION reads_parent, reads_parent_sql;
+SELECT count(*) FROM t WHERE reads_parents(id) = 0;
+DROP FUNCTION reads_parent, reads_parent_sql, reads_parents, parents;
 DROP TABLE parent;
+
+-- A partitioned table, of which the planner expects the partitions to be the session's, too.
+CREATE TEMP TABLE parted (id int) PARTITION BY LIST (id);
+CREATE TEMP TABLE part PARTITION OF parted DEFAULT;
+CREATE FUNCTION reads_parted(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
+$$ BEGIN RETURN (SELECT count(*) FROM parted WHERE id = i); END $$;
+SELECT count(*) FROM t WHERE reads_parted(id) = 0;
+CREATE FUNCTION all_parts() RETURNS SETOF parted LANGUAGE sql STABLE AS 'SELECT * FROM parted';
+CREATE OR REPLACE FUNCTION reads_parted(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
+$$ BEGIN RETURN (SELECT count(*) FROM all_parts() WHERE id = i); END $$;
+SELECT count(*) FROM t WHERE reads_parted(id) = 0;
+DROP FUNCTION reads_parted, all_parts;
+DROP TABLE parted;
 
 -- COPY of a table, which does not go through the planner; and of a query.
 CREATE FUNCTION copies(i int, what text) RETURNS bool LANGUAGE plpgsql PARALLEL SAFE AS

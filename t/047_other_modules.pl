@@ -149,6 +149,26 @@ foreach my $enabled (qw(off on))
 	like($out, qr/\n1\n10003\|50005006$/, "a foreign child is asked once, enabled = $enabled");
 }
 
+# A temporary table that inherits from a foreign one is read by workers; but not by a function that
+# runs in a worker, for which the planner would leave the child out without an error.
+{
+	my $child = "$foreign CREATE TEMP TABLE near () INHERITS (far); INSERT INTO near SELECT id FROM home; ANALYZE near;";
+	my $count = "$child SET temp_parallel.enabled = %s; EXPLAIN (COSTS OFF) SELECT sum(id) FROM far; SELECT count(*), sum(id) FROM far";
+
+	like(run([ 'temp_parallel', 'chooses_paths' ], sprintf($count, 'off')), qr/\n10003\|50005006$/,
+		'children of a foreign table, enabled = off');
+	like(run([ 'temp_parallel', 'chooses_paths' ], sprintf($count, 'on')),
+		qr/Gather.*Parallel Seq Scan on near.*\n10003\|50005006$/s, 'children of a foreign table in a parallel plan');
+	local $ENV{PGOPTIONS} = "-c session_preload_libraries=temp_parallel";
+	my ($status, $out, $err) = $node->psql('postgres', $settings . $child . q{
+		SET parallel_leader_participation = off;
+		CREATE FUNCTION pg_temp.counts(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
+		$$ BEGIN RETURN (SELECT count(*) FROM far WHERE id > i); END $$;
+		SELECT min(pg_temp.counts(id)) FROM home WHERE id < 10});
+	like($err, qr/ERROR:  cannot access temporary tables during a parallel operation/,
+		'a function that runs in a worker does not leave the children out');
+}
+
 # ----------
 # Permissions
 # ----------

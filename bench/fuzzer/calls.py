@@ -115,15 +115,18 @@ class Calls:
         table = rng.choice(self.tables)
         read = rng.choice([table] + self.tables * 2 + self.sources)
         t, i = self.target(read)
-        # A permanent table with temporary children, which the function does not name. Not
-        # drawn from rng, so that a seed draws the same episode as before.
-        if read.kind == "permanent" and random.Random(f"{t} {read.next_id}").random() < 0.5:
+        # A permanent table with temporary children, which the function does not name; a table
+        # that only a function names that is inlined. Not drawn from rng, so that a seed draws
+        # the same episode as before.
+        aside = random.Random(f"{t} {read.next_id}")
+        if read.kind == "permanent" and aside.random() < 0.5:
             t = read.name
-        own = [f"fz.inside('SELECT count(*) FROM {t}', r.id)",
-               f"fz.inside('SELECT sum(k) FROM {t} WHERE id < 300', r.id)",
-               f"fz.inside('SELECT sum(hashtext(q::text)) FROM {t} q', r.id)",
-               f"fz.copied('{t}', r.id)", f"fz.copied('{t}', r.id)", f"fz.copied('(SELECT id FROM {t})', r.id)",
-               f"fz.explained('{t}', r.id)", f"fz.moved('{t}', r.id)"]
+        rows = f"pg_temp.rows_of_{read.name}()" if read in self.tables and aside.random() < 0.5 else t
+        own = [f"fz.inside('SELECT count(*) FROM {rows}', r.id)",
+               f"fz.inside('SELECT sum(k) FROM {rows} WHERE id < 300', r.id)",
+               f"fz.inside('SELECT sum(hashtext(q::text)) FROM {rows} q', r.id)",
+               f"fz.copied('{t}', r.id)", f"fz.copied('{t}', r.id)", f"fz.copied('(SELECT id FROM {rows})', r.id)",
+               f"fz.explained('{rows}', r.id)", f"fz.moved('{rows}', r.id)"]
         wrapped = ["fz.inside('" + text.replace("'", "''") + "', r.id)"
                    for text in self.contribs(CONTRIB, read, i)]
         direct = self.contribs(DIRECT, read, i)

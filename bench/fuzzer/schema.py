@@ -168,7 +168,13 @@ def create_table(rng, name, on_commit=""):
         storage = {"external": "EXTERNAL", "sparse": "PLAIN"}.get(column.wide)
         if storage:
             statements.append(f"ALTER TABLE {name} ALTER {column.name} SET STORAGE {storage}")
-    return table, statements
+    return table, statements + [rows_function(name)]
+
+
+def rows_function(name):
+    """The statement that creates a function which the planner inlines."""
+    return (f"CREATE FUNCTION pg_temp.rows_of_{name}() RETURNS TABLE (id int, part int, k int) LANGUAGE sql"
+            f" STABLE PARALLEL SAFE AS 'SELECT id, part, k FROM {name}'")
 
 
 def partitions(rng, table, space):
@@ -234,7 +240,7 @@ def create_many(rng, name):
         f"DO $$ BEGIN FOR i IN 0..{count - 1} LOOP EXECUTE format('CREATE TEMP TABLE {name}_%1$s PARTITION OF"
         f" {name} FOR VALUES {bounds}', i, CASE WHEN i = 0 THEN 'MINVALUE' ELSE (i * 3)::text END,"
         f" CASE WHEN i = {count - 1} THEN 'MAXVALUE' ELSE (i * 3 + 3)::text END); END LOOP; END $$",
-        f"CREATE INDEX {name}_i ON {name} (id)"], rows
+        f"CREATE INDEX {name}_i ON {name} (id)", rows_function(name)], rows
 
 
 def policies(rng, table, others):
