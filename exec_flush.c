@@ -264,7 +264,6 @@ workers_can_map(void)
 		.bgw_flags = BGWORKER_SHMEM_ACCESS,
 		.bgw_start_time = BgWorkerStart_ConsistentState,
 		.bgw_restart_time = BGW_NEVER_RESTART,
-		.bgw_library_name = "temp_parallel",
 		.bgw_function_name = "tp_map_leader_main",
 	};
 	BackgroundWorkerHandle *handle;
@@ -274,6 +273,7 @@ workers_can_map(void)
 	if (known)
 		return true;
 	memcpy(worker.bgw_extra, memory, sizeof(*memory));
+	tp_name_library(&worker);
 	worker.bgw_notify_pid = MyProcPid;
 	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
 		return false;

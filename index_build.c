@@ -333,11 +333,11 @@ a_worker_is_free(void)
 		.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_CLASS_PARALLEL,
 		.bgw_start_time = BgWorkerStart_ConsistentState,
 		.bgw_restart_time = BGW_NEVER_RESTART,
-		.bgw_library_name = "temp_parallel",
 		.bgw_function_name = "tp_try_worker_main",
 	};
 	BackgroundWorkerHandle *handle;
 
+	tp_name_library(&worker);
 	worker.bgw_notify_pid = MyProcPid;
 	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
 		return false;

@@ -123,10 +123,14 @@ typedef struct PlanFacts
 	bool		is_volatile;	/* calls a volatile function that may look at
 								 * its statement, or reads a sequence */
 	bool		calls_volatile; /* calls any volatile function */
+	bool		varies;			/* the same, or takes another sample each time
+								 * that it is run */
 	bool		reads_versions; /* xmin, xmax, cmin or cmax of a table */
 	bool		unsafe;			/* makes values in which there is a domain
 								 * with constraints, or compares values by
 								 * functions that are not parallel safe */
+	bool		calls_restricted;	/* a function that is not parallel safe */
+	bool		calls_unsafe;	/* one that is parallel unsafe */
 	bool		has_params;		/* uses external parameters */
 	bool		unknown;		/* has nodes that plan_walk.c does not know */
 	PlanDependencies depends;	/* of what is said of its expressions here */
@@ -147,6 +151,7 @@ extern Plan **tp_tuple_bound_child(Plan *plan);
 extern List *tp_plan_expressions(Plan *plan);
 extern PlanFacts tp_plan_facts(Plan *plan, PlannedStmt *stmt);
 extern PlanFacts tp_statement_facts(PlannedStmt *stmt);
+extern bool tp_repeats_what_varies(Plan *plan, PlannedStmt *stmt);
 extern PlanFacts tp_expression_facts(List *expressions, PlannedStmt *stmt);
 extern void tp_add_dependencies(PlannedStmt *stmt, const PlanFacts *facts);
 

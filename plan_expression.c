@@ -457,6 +457,35 @@ is_version_column(Node *node)
 		((Var *) node)->varattno >= MaxCommandIdAttributeNumber;
 }
 
+/* ----------
+ * Labels of functions
+ *
+ * Core looks at the query, before the planner adds default arguments to calls; and not
+ * at all at REPEATABLE.
+ * ----------
+ */
+
+/* In a worker, pg_client_encoding() returns the encoding of the database. */
+static bool
+is_restricted_function(Oid function, void *context)
+{
+	return func_parallel(function) != PROPARALLEL_SAFE ||
+		function == F_PG_CLIENT_ENCODING;
+}
+
+static bool
+is_unsafe_function(Oid function, void *context)
+{
+	return func_parallel(function) == PROPARALLEL_UNSAFE;
+}
+
+static bool
+takes_another_sample(Node *node)
+{
+	return IsA(node, TableSampleClause) &&
+		((TableSampleClause *) node)->repeatable == NULL;
+}
+
 /*
  * Add what evaluating node itself, one node of an expression in a plan, does to facts;
  * and what that depends on and core does not record: the plan must be made again if
@@ -470,6 +499,11 @@ tp_add_expression(Node *node, PlanFacts *facts)
 		expression_is_volatile(node, &facts->depends);
 	facts->calls_volatile = facts->calls_volatile || facts->is_volatile ||
 		check_functions_in_node(node, is_any_volatile_function, NULL);
+	facts->varies = facts->varies || facts->calls_volatile || takes_another_sample(node);
+	facts->calls_restricted = facts->calls_restricted ||
+		check_functions_in_node(node, is_restricted_function, NULL);
+	facts->calls_unsafe = facts->calls_unsafe ||
+		check_functions_in_node(node, is_unsafe_function, NULL);
 	facts->reads_versions = facts->reads_versions || is_version_column(node);
 	facts->unsafe = facts->unsafe ||
 		checks_domain(node, &facts->depends);

@@ -212,6 +212,27 @@ pool_of_worker(const PlanFacts *facts)
 }
 
 /*
+ * Would workers of one of gathers, of stmt, run what core would have kept out of them if it
+ * had seen it: a function that is not parallel safe, or what would have another result
+ * in each?
+ */
+static bool
+must_run_in_leader(List *gathers, PlannedStmt *stmt)
+{
+	ListCell   *lc;
+
+	foreach(lc, gathers)
+	{
+		Plan	   *below = ((Plan *) lfirst(lc))->lefttree;
+
+		if (tp_plan_facts(below, stmt).calls_restricted ||
+			tp_repeats_what_varies(below, stmt))
+			return true;
+	}
+	return false;
+}
+
+/*
  * Give a flush node to each Gather of stmt that needs one, numbered after the
  * nodes that set_plan_refs() of setrefs.c has numbered.  Changes the plan in
  * place.  planning is the call of the planner that made stmt.  What a Gather
@@ -222,7 +243,8 @@ pool_of_worker(const PlanFacts *facts)
  * An unknown node, anywhere in the plan, may read temporary tables, have a
  * Gather below it, or lock rows, which parallel mode forbids.  A domain's
  * constraint, which core does not look at, may call functions that fail in a
- * worker, or in parallel mode.  Then all Gathers of the statement run their plans
+ * worker, or in parallel mode; so may default arguments.  Then, and for what each
+ * process would find something else in, all Gathers of the statement run their plans
  * in the leader, as when no worker is available: ExecGather() and
  * ExecGatherMerge() launch none without parallel mode, and a parallel-aware node
  * without shared state works alone.
@@ -236,7 +258,8 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 	ListCell   *lc;
 
 	if ((all.unknown && (stmt->rowMarks != NIL || tp_names_temp_table(stmt->rtable))) ||
-		(all.unsafe && (planning->modifies || all.temp_tables != NIL)))
+		((planning->modifies || all.temp_tables != NIL) &&
+		 (all.unsafe || all.calls_unsafe || must_run_in_leader(all.gathers, stmt))))
 	{
 		stmt->parallelModeNeeded = false;
 		return NIL;

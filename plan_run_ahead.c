@@ -206,6 +206,25 @@ tp_have_subplan(List *expressions)
 }
 
 /*
+ * Do workers of one of gathers compute volatile values before the leader merges their rows
+ * into an order?  tp_computes_in_order() sees no default arguments.
+ */
+static bool
+merges_volatile_values(List *gathers, PlannedStmt *stmt)
+{
+	ListCell   *lc;
+
+	foreach(lc, gathers)
+	{
+		Plan	   *gather = lfirst(lc);
+
+		if (IsA(gather, GatherMerge) && tp_plan_facts(gather->lefttree, stmt).calls_volatile)
+			return true;
+	}
+	return false;
+}
+
+/*
  * May stmt, the plan of such a query that needs parallel mode, be run ahead?  in_order is
  * what tp_inserts_in_order() has said of the query.
  */
@@ -233,6 +252,9 @@ tp_plan_refusal(PlannedStmt *stmt, bool in_order)
 								  modify->onConflictAction != ONCONFLICT_NONE)))
 		return RUN_AHEAD_VOLATILE;
 
+	if (merges_volatile_values(facts.gathers, stmt))
+		return RUN_AHEAD_VOLATILE;
+
 	/*
 	 * the planner may have pulled up one that has been in the query that
 	 * finds the rows
@@ -241,6 +263,9 @@ tp_plan_refusal(PlannedStmt *stmt, bool in_order)
 		return RUN_AHEAD_SUBQUERY;
 	facts = tp_expression_facts(above, stmt);
 	tp_add_dependencies(stmt, &facts);
+	/* the planner adds columns that MERGE leaves out */
+	if (facts.unsafe)
+		return RUN_AHEAD_UNSAFE;
 	refusal = tp_order_refusal(stmt, in_order);
 	if (refusal != RUN_AHEAD_ALLOWED)
 		return refusal;

@@ -600,3 +600,42 @@ tp_statement_facts(PlannedStmt *stmt)
 	walk.facts.pins = local_buffers_for_pins(walk.facts.pins);
 	return walk.facts;
 }
+
+static bool
+repeats_in_joins(Plan *plan, PlannedStmt *stmt)
+{
+	/* the processes share the inner side of a parallel hash join */
+	Plan	   *whole = plan->parallel_aware ? NULL : plan->righttree;
+	ListCell   *lc;
+
+	if (whole != NULL && tp_plan_facts(whole, stmt).varies)
+		return true;
+	foreach(lc, tp_plan_children(plan))
+	{
+		if (lfirst(lc) != whole && repeats_in_joins(lfirst(lc), stmt))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Does plan, below a Gather, have a part that each process runs as a whole, but with another
+ * result in each?  That is the inner side of a join, or a subplan, that calls a volatile
+ * function or takes a sample.  All that depends on an outer row is taken to be such, too.
+ * Core does not look for it.
+ */
+bool
+tp_repeats_what_varies(Plan *plan, PlannedStmt *stmt)
+{
+	PlanFacts	facts = tp_plan_facts(plan, stmt);
+	int			plan_id = 0;
+
+	if (!facts.varies)
+		return false;
+	while ((plan_id = bms_next_member(facts.subplans, plan_id)) >= 0)
+	{
+		if (tp_plan_facts(list_nth(stmt->subplans, plan_id - 1), stmt).varies)
+			return true;
+	}
+	return repeats_in_joins(plan, stmt);
+}

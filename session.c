@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * session.c
- *	  What belongs to a session: settings, counters, temporary tables.
+ *	  What belongs to a session: settings, counters, temporary tables, the library.
  *
  * The counters belong to one process.  They count what happened, even if the
  * statement failed or the transaction was rolled back.  A worker's counters are lost
@@ -11,6 +11,7 @@
  */
 #include "postgres.h"
 
+#include <dlfcn.h>
 #include <float.h>
 
 #include "access/htup_details.h"
@@ -95,6 +96,22 @@ tp_is_session_temp_table(Oid relid)
 		isTempOrTempToastNamespace(form->relnamespace);
 	ReleaseSysCache(tuple);
 	return result;
+}
+
+/*
+ * Have worker load the file that this library has been loaded from, which need not be in
+ * dynamic_library_path.  Before 17 there may be no room for its path.
+ */
+void
+tp_name_library(BackgroundWorker *worker)
+{
+	Dl_info		info;
+
+	if (dladdr(&tp_session_stats, &info) == 0 ||
+		strlcpy(worker->bgw_library_name, info.dli_fname,
+				sizeof(worker->bgw_library_name)) >= sizeof(worker->bgw_library_name))
+		strlcpy(worker->bgw_library_name, "temp_parallel",
+				sizeof(worker->bgw_library_name));
 }
 
 /*

@@ -12,6 +12,8 @@
 #ifndef TEMP_PARALLEL_H
 #define TEMP_PARALLEL_H
 
+#include "postmaster/bgworker.h"
+
 #include "temp_parallel_compat.h"
 
 /* session.c: settings */
@@ -31,6 +33,9 @@ extern int	tp_run_ahead;
 extern bool tp_share_local_buffers;
 
 extern void tp_define_settings(void);
+
+/* session.c: the library */
+extern void tp_name_library(BackgroundWorker *worker);
 
 /* session.c: counters and temporary tables */
 typedef struct SessionStats

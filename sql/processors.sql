@@ -103,7 +103,8 @@ SELECT * FROM run(:'mostly');
 -- leader asks for the second, there would be room for that.
 SET temp_parallel.processors = 2;
 SET max_parallel_workers = 1;
-\set slow 'SELECT count(*), sum(a.m) FROM t JOIN (SELECT id, max(v) AS m FROM h WHERE id > 1 OR pg_sleep(0.2) IS NOT NULL GROUP BY id) a USING (id)'
+CREATE FUNCTION sleeps(int) RETURNS bool LANGUAGE plpgsql STABLE PARALLEL SAFE AS 'BEGIN PERFORM pg_sleep(0.2); RETURN true; END';
+\set slow 'SELECT count(*), sum(a.m) FROM t JOIN (SELECT id, max(v) AS m FROM h WHERE id > 1 OR sleeps(id) GROUP BY id) a USING (id)'
 SELECT * FROM run(:'slow');
 :slow;
 SET max_parallel_workers = 0;

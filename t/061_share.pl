@@ -52,6 +52,19 @@ my $stats = q{SELECT pages_shared > 0, pages_flushed > 0, coalesce(not_shared, '
 
 is($node->safe_psql('postgres', "$fill $query $stats"), "$answer\nt|f|", 'shared');
 
+# The process that finds out loads the library from where the session has, which need not be in
+# dynamic_library_path.
+{
+	local $ENV{PGOPTIONS} = '-c session_preload_libraries=' . $node->config_data('--pkglibdir') . '/temp_parallel.so';
+
+	$node->append_conf('postgresql.conf', "dynamic_library_path = ''");
+	$node->reload;
+	like($node->safe_psql('postgres', "$fill EXPLAIN (ANALYZE, COSTS OFF) $query"), qr/Shared: pages=/,
+		'shared by a library that was loaded by its path');
+	$node->append_conf('postgresql.conf', "dynamic_library_path = '\$libdir'");
+	$node->reload;
+}
+
 # The memory is that of the leader's process.
 like($node->safe_psql('postgres', "$fill SELECT regexp_replace(pg_read_file('/proc/self/status'), '.*RssShmem:\\s*(\\d+) kB.*', '\\1')::int > 2000;"),
 	qr/^t$/, 'the pool is shared memory');

@@ -1,0 +1,130 @@
+--
+-- Volatile functions and samples, of which each process of a parallel plan would have another
+-- result, and functions that workers cannot run, which core overlooks. Core runs the same
+-- queries of permanent tables in workers, with other answers.
+--
+LOAD 'temp_parallel';
+\i sql/include/cheap_workers.sql
+\i sql/include/explain.sql
+SET enable_nestloop = off;
+SET enable_mergejoin = off;
+CREATE EXTENSION temp_parallel;
+
+CREATE TEMP TABLE big AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 6000) g;
+CREATE TEMP TABLE small WITH (parallel_workers = 0) AS SELECT g AS k FROM generate_series(0, 9) g;
+CREATE TEMP TABLE results (k int, u text);
+ANALYZE big, small, results;
+-- How many workers were launched since the last call?
+CREATE FUNCTION pg_temp.launched() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	n bigint = (temp_parallel_stats()).workers_launched;
+BEGIN
+	PERFORM temp_parallel_stats_reset();
+	RETURN n;
+END $$;
+
+--
+-- The inner side of a join is read by each process, but is to have one value for each row.
+--
+SELECT pg_temp.launched() AS launched;
+SELECT count(DISTINCT u) FROM big JOIN (SELECT k, gen_random_uuid() AS u FROM small) s USING (k);
+SELECT count(DISTINCT t) FROM big JOIN (VALUES (1, clock_timestamp())) v (k, t) USING (k);
+-- a condition that the planner moves to the table: all rows of a k, or none
+SELECT count(*) FROM (SELECT k, count(*) FROM big JOIN (SELECT k FROM small WHERE gen_random_uuid()::text > k::text) s USING (k)
+	GROUP BY k HAVING count(*) <> 600) x;
+SELECT count(*) FROM (SELECT k, count(*) FROM big JOIN small TABLESAMPLE BERNOULLI (50) USING (k)
+	GROUP BY k HAVING count(*) <> 600) x;
+-- of a user, as of the server
+CREATE FUNCTION pg_temp.mine(int) RETURNS text LANGUAGE plpgsql PARALLEL SAFE AS 'BEGIN RETURN gen_random_uuid(); END';
+SELECT count(DISTINCT u) FROM big JOIN (SELECT k, pg_temp.mine(k) AS u FROM small) s USING (k);
+-- a permanent table
+CREATE TABLE small_p WITH (parallel_workers = 0) AS SELECT k FROM small;
+SELECT count(DISTINCT u) FROM big JOIN (SELECT k, gen_random_uuid() AS u FROM small_p) s USING (k);
+DROP TABLE small_p;
+-- Subqueries, too.
+SELECT count(*) FROM (SELECT k, count(*) FROM big WHERE k NOT IN (SELECT k FROM small TABLESAMPLE BERNOULLI (50))
+	GROUP BY k HAVING count(*) <> 600) x;
+SELECT count(*) FROM (SELECT k, count(*) FROM big WHERE k::text NOT IN (SELECT left(gen_random_uuid()::text, 1) FROM small)
+	GROUP BY k HAVING count(*) <> 600) x;
+SELECT pg_temp.launched() AS launched;
+
+--
+-- Statements that workers find rows for, of which the server would store such values.
+--
+INSERT INTO results SELECT k, u FROM big JOIN (SELECT k, gen_random_uuid() AS u FROM small) s USING (k) WHERE id % 3 = 0;
+SELECT count(*), count(DISTINCT u) FROM results;
+SELECT pg_temp.explain('INSERT INTO results SELECT k, u FROM big JOIN (SELECT k, gen_random_uuid() AS u FROM small) s USING (k) WHERE id % 3 = 0');
+UPDATE results SET u = s.u FROM (SELECT k, gen_random_uuid() AS u FROM small) s WHERE s.k = results.k;
+SELECT count(*), count(DISTINCT u) FROM results;
+DELETE FROM results WHERE k NOT IN (SELECT k FROM small TABLESAMPLE BERNOULLI (50));
+SELECT count(*) FROM (SELECT k, count(*) FROM results GROUP BY k HAVING count(*) <> 200) x;
+CREATE TEMP TABLE made AS SELECT k, u FROM big JOIN (SELECT k, gen_random_uuid() AS u FROM small) s USING (k);
+SELECT count(*), count(DISTINCT u) FROM made;
+DO $$
+DECLARE
+	n int;
+BEGIN
+	SELECT count(DISTINCT u) INTO n FROM big JOIN (SELECT k, gen_random_uuid() AS u FROM small) s USING (k);
+	RAISE NOTICE '%', n;
+END $$;
+DROP TABLE made;
+
+--
+-- What is evaluated once for each row, by whichever process, has workers.
+--
+SELECT pg_temp.launched() AS launched;
+SELECT count(DISTINCT gen_random_uuid()) FROM big;
+SELECT pg_temp.launched() AS launched;
+SELECT count(*) FROM big WHERE gen_random_uuid()::text > '';
+SELECT pg_temp.launched() AS launched;
+-- workers share the inner side
+CREATE TEMP TABLE large AS SELECT g AS id FROM generate_series(1, 6000) g;
+ANALYZE large;
+SELECT count(DISTINCT u) FROM big JOIN (SELECT id, gen_random_uuid() AS u FROM large) s USING (id);
+SELECT pg_temp.launched() AS launched;
+DROP TABLE large;
+-- the same sample in each process
+SELECT count(*) FROM (SELECT k, count(*) FROM big JOIN small TABLESAMPLE BERNOULLI (50) REPEATABLE (7) USING (k)
+	GROUP BY k HAVING count(*) <> 600) x;
+SELECT pg_temp.launched() AS launched;
+
+--
+-- Functions that are not parallel safe, where core does not look. Without workers, each succeeds.
+--
+CREATE FUNCTION pg_temp.reads_small() RETURNS float8 LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS
+$$ BEGIN RETURN (SELECT count(*) FROM small); END $$;
+SELECT count(*) > 0 AS answered FROM big JOIN small TABLESAMPLE BERNOULLI (99) REPEATABLE (pg_temp.reads_small()) USING (k);
+-- a default argument that writes
+CREATE TEMP SEQUENCE s;
+CREATE FUNCTION pg_temp.counts(i int, n bigint DEFAULT nextval('s')) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS
+$$ BEGIN RETURN i + 0 * n; END $$;
+SELECT sum(pg_temp.counts(id)) FROM big;
+SELECT count(*) FROM big WHERE pg_temp.counts(id) > 100;
+INSERT INTO results SELECT pg_temp.counts(id), '' FROM big WHERE k = 1;
+SELECT last_value >= 12600 AS counted FROM s;
+-- one that is restricted
+CREATE FUNCTION pg_temp.with_small(i int, n float8 DEFAULT pg_temp.reads_small()) RETURNS float8
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN RETURN i * n; END $$;
+SELECT count(*) FROM big WHERE pg_temp.with_small(id) > 100;
+-- a worker's client has the encoding of the database
+SET client_encoding = latin1;
+SELECT count(*) FROM big WHERE pg_client_encoding() || left(k::text, 0) = 'LATIN1';
+RESET client_encoding;
+SELECT pg_temp.launched() AS launched;
+-- the domain of a column that MERGE leaves out
+CREATE FUNCTION pg_temp.notes(int) RETURNS bool LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM nextval('s');
+	RETURN true;
+END $$;
+CREATE DOMAIN noted AS int CHECK (pg_temp.notes(VALUE));
+CREATE TEMP TABLE target (k int, n noted);
+SELECT pg_temp.explain('MERGE INTO target t USING big ON big.k = t.k WHEN NOT MATCHED THEN INSERT (k) VALUES (big.k)');
+DROP TABLE target;
+DROP DOMAIN noted;
+-- values that are computed after the rows have been sorted
+CREATE FUNCTION pg_temp.clock(i int, t text DEFAULT clock_timestamp()::text) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT t';
+SELECT pg_temp.explain('INSERT INTO results SELECT id, pg_temp.clock(id) FROM big WHERE k = 1 ORDER BY id');
+
+DROP TABLE big, small, results;
+DROP EXTENSION temp_parallel;
