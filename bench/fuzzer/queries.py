@@ -585,7 +585,50 @@ class Generator:
             query.settings.update(enable_nestloop="on", enable_indexscan="on", enable_indexonlyscan="on")
         return query
 
-    KINDS = [("setting", 3), ("bounds", 2.5), ("rows", 14), ("aggregates", 16), ("grouped", 12), ("distinct", 5), ("top", 10),
+    def varying(self):
+        """Values and samples of which each process must not have its own.
+
+        One row has one value, and all rows of a part are found, or none of them."""
+        rng = self.rng
+        big, table = rng.choice(self.tables), rng.choice(self.tables)
+        small = table.name if rng.random() < 0.6 else table.control
+        value = rng.choice(["gen_random_uuid()", "gen_random_uuid()", "clock_timestamp()"])
+        sample = f"{small} s TABLESAMPLE {rng.choice(['BERNOULLI', 'SYSTEM'])} ({rng.choice([1, 10, 50])})"
+        rows = rng.choice([
+            f"SELECT s.id, s.part, {value} AS u FROM {small} s WHERE s.id % 20 = {rng.randrange(20)}",
+            f"SELECT 7 AS id, 1 AS part, {value} AS u"])
+        texts = [
+            f"SELECT count(*) AS x1, sum(x.n) AS x2 FROM (SELECT s.id, count(DISTINCT s.u) AS n FROM {big.name} a"
+            f" JOIN ({rows}) s ON a.part = s.part GROUP BY s.id) x",
+            "SELECT coalesce(max(y.c), 1) AS x1 FROM (SELECT count(DISTINCT x.n) AS c FROM (SELECT s.id, s.part, count(*)"
+            f" AS n FROM {big.name} a JOIN {sample} ON a.part = s.part GROUP BY s.id, s.part) x GROUP BY x.part) y"]
+        # It hashes a subquery for each partition.
+        if big.kind == "plain":
+            texts.append(
+                f"SELECT count(*) AS x1 FROM (SELECT a.part FROM {big.name} a WHERE a.part NOT IN (SELECT s.part FROM"
+                f" {sample}) GROUP BY 1 HAVING count(*) <> (SELECT count(*) FROM {big.name} b WHERE b.part = a.part)) x")
+        # The server runs the inner side of a nested loop again for each outer row, and a subquery
+        # that it does not hash.
+        return Query(rng.choice(texts), kind="varying", settings={"enable_nestloop": "off", "enable_mergejoin": "off",
+                                                    "enable_hashjoin": "on", "work_mem": "64MB"})
+
+    def defaults(self):
+        """A default argument that must not be evaluated in parallel mode.
+
+        The server does so over permanent tables."""
+        rng = self.rng
+        tables = [t for t in self.tables if t.kind != "permanent"]
+        if not tables:
+            return self.aggregates()
+        table = rng.choice(tables)
+        rows = f"FROM {table.name} r WHERE {self.qual(Rel('r', table.columns))}"
+        return Query(rng.choice([
+            f"SELECT count(*) AS x1, sum(fz.numbered(r.id)) AS x2 {rows}",
+            f"SELECT r.id AS x1 {rows} AND fz.numbered(r.id) % 7 = {rng.randrange(7)}",
+            f"SELECT fz.numbered(r.id) AS x1, count(*) AS x2 {rows} GROUP BY 1"]),
+            kind="default arguments", off={"max_parallel_workers_per_gather": "0"})
+
+    KINDS = [("setting", 3), ("varying", 3), ("defaults", 2), ("bounds", 2.5), ("rows", 14), ("aggregates", 16), ("grouped", 12), ("distinct", 5), ("top", 10),
              ("window", 4), ("set_operation", 6), ("cte", 4), ("lateral", 3), ("values_lateral", 3),
              ("scalar", 4), ("nested", 4), ("functions", 3), ("tids", 2), ("failing", 2),
              ("toasted", 8), ("index_only", 8)]

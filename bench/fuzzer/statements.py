@@ -78,6 +78,7 @@ FUNCTIONS = [
     " SET max_parallel_workers_per_gather = 0 AS $$ BEGIN"
     " EXECUTE format('UPDATE %I SET k = $1 WHERE id = $2', TG_ARGV[0]) USING NEW.k, OLD.id; RETURN NEW; END $$",
     "CREATE SEQUENCE fz.numbers",
+    "GRANT USAGE ON SEQUENCE fz.numbers TO fuzz_reader",
     "CREATE TABLE fz.standing (h int, v text) PARTITION BY LIST (h)",
     "CREATE TABLE fz.standing_0 PARTITION OF fz.standing FOR VALUES IN (0)",
     "CREATE TABLE fz.standing_1 PARTITION OF fz.standing FOR VALUES IN (1)",
@@ -98,6 +99,9 @@ FUNCTIONS = [
     " (set_config('fz.number', (current_setting('fz.number')::int + 1)::text, false) > '')",
     "CREATE FUNCTION fz.counts(s text DEFAULT set_config('fz.number', (current_setting('fz.number')::int + 1)::text,"
     " false)) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN s; END $$",
+    # The planner adds the argument when it has looked for functions that are not parallel safe.
+    "CREATE FUNCTION fz.numbered(i int, n bigint DEFAULT nextval('fz.numbers')) RETURNS int LANGUAGE plpgsql"
+    " IMMUTABLE PARALLEL SAFE AS $$ BEGIN RETURN i + 0 * n; END $$",
     "CREATE FUNCTION fz.counted(t text, p int) RETURNS text LANGUAGE plpgsql STABLE PARALLEL"
     " RESTRICTED AS $$ DECLARE n bigint; BEGIN EXECUTE format('SELECT sum(id) FROM %I WHERE"
     " part = $1 AND id < 700', t) INTO n USING p; RETURN n::text; END $$",
