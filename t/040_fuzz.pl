@@ -76,7 +76,7 @@ SKIP:
 {
 	my @kinds = (
 		'update.*', 'delete.*', 'merge', 'insert into permanent', 'cursor, .*', 'loop, .*',
-		'(select into|assigned|condition).*', 'sql function', 'varying', 'default arguments',
+		'(select into|assigned|condition).*', 'sql function', '(varying|default arguments)',
 		map { "target, ($_)" } 'own .*', '.*, permanent', '.*triggers.*|(.* )?keys.*|referring.*',
 		'(sub)?partitioned.*|inherited.*|permanent parent|temporary children',
 		'(numbered|checked|policies|view).*');
