@@ -151,7 +151,8 @@ extern Plan **tp_tuple_bound_child(Plan *plan);
 extern List *tp_plan_expressions(Plan *plan);
 extern PlanFacts tp_plan_facts(Plan *plan, PlannedStmt *stmt);
 extern PlanFacts tp_statement_facts(PlannedStmt *stmt);
-extern bool tp_repeats_what_varies(Plan *plan, PlannedStmt *stmt);
+extern bool tp_repeats_what_varies(Plan *plan, const PlanFacts *facts,
+								   PlannedStmt *stmt);
 extern PlanFacts tp_expression_facts(List *expressions, PlannedStmt *stmt);
 extern void tp_add_dependencies(PlannedStmt *stmt, const PlanFacts *facts);
 

@@ -223,10 +223,10 @@ must_run_in_leader(List *gathers, PlannedStmt *stmt)
 
 	foreach(lc, gathers)
 	{
-		Plan	   *below = ((Plan *) lfirst(lc))->lefttree;
+		Plan	   *plan = ((Plan *) lfirst(lc))->lefttree;
+		PlanFacts	below = tp_plan_facts(plan, stmt);
 
-		if (tp_plan_facts(below, stmt).calls_restricted ||
-			tp_repeats_what_varies(below, stmt))
+		if (below.calls_restricted || tp_repeats_what_varies(plan, &below, stmt))
 			return true;
 	}
 	return false;

@@ -619,20 +619,19 @@ repeats_in_joins(Plan *plan, PlannedStmt *stmt)
 }
 
 /*
- * Does plan, below a Gather, have a part that each process runs as a whole, but with another
- * result in each?  That is the inner side of a join, or a subplan, that calls a volatile
- * function or takes a sample.  All that depends on an outer row is taken to be such, too.
- * Core does not look for it.
+ * Does plan, below a Gather of stmt and with these facts, have a part that each process runs
+ * as a whole, but with another result in each?  That is the inner side of a join, or a
+ * subplan, that calls a volatile function or takes a sample.  One that depends on an outer
+ * row, so that none repeats it, is taken to be such, too.  Core looks for none of this.
  */
 bool
-tp_repeats_what_varies(Plan *plan, PlannedStmt *stmt)
+tp_repeats_what_varies(Plan *plan, const PlanFacts *facts, PlannedStmt *stmt)
 {
-	PlanFacts	facts = tp_plan_facts(plan, stmt);
 	int			plan_id = 0;
 
-	if (!facts.varies)
+	if (!facts->varies)
 		return false;
-	while ((plan_id = bms_next_member(facts.subplans, plan_id)) >= 0)
+	while ((plan_id = bms_next_member(facts->subplans, plan_id)) >= 0)
 	{
 		if (tp_plan_facts(list_nth(stmt->subplans, plan_id - 1), stmt).varies)
 			return true;
