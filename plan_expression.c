@@ -465,12 +465,29 @@ is_version_column(Node *node)
  * ----------
  */
 
-/* In a worker, pg_client_encoding() returns the encoding of the database. */
+/*
+ * Does function, of core, depend on the encoding of the client, which is that of the
+ * database in a worker?  So does what sends values in binary format.
+ */
+static bool
+depends_on_client(Oid function)
+{
+	const char *name;
+	size_t		length;
+
+	if (function == F_PG_CLIENT_ENCODING)
+		return true;
+	if (get_func_rettype(function) != BYTEAOID)
+		return false;
+	name = get_func_name(function);
+	length = name == NULL ? 0 : strlen(name);
+	return length > 4 && strcmp(name + length - 4, "send") == 0;
+}
+
 static bool
 is_restricted_function(Oid function, void *context)
 {
-	return func_parallel(function) != PROPARALLEL_SAFE ||
-		function == F_PG_CLIENT_ENCODING;
+	return func_parallel(function) != PROPARALLEL_SAFE || depends_on_client(function);
 }
 
 static bool

@@ -245,7 +245,7 @@ must_run_in_leader(List *gathers, PlannedStmt *stmt)
  * constraint, which core does not look at, may call functions that fail in a
  * worker, or in parallel mode; so may default arguments.  Then, and for what each
  * process would find something else in, all Gathers of the statement run their plans
- * in the leader, as when no worker is available: ExecGather() and
+ * in the leader, unless another plan can be made, as when no worker is available: ExecGather() and
  * ExecGatherMerge() launch none without parallel mode, and a parallel-aware node
  * without shared state works alone.
  */

@@ -32,12 +32,20 @@ plan_without_temp_tables(const PlannerCall *call)
 	return tp_call_planner(call, &planning);
 }
 
+/* Is node a function in FROM?  The planner may inline it, with the tables that it reads. */
+static bool
+is_function(Node *node)
+{
+	return IsA(node, RangeTblEntry) && ((RangeTblEntry *) node)->rtekind == RTE_FUNCTION;
+}
+
 /*
  * Plan a statement whose workers may read temporary tables, and which is run ahead if
  * it modifies a table; returns NULL if the plan of such a one turns out not to be
- * parallel safe.  The planner modifies its Query, so a second planning gets a copy.
- * That can be needed only if tables have more pages than there are local buffers, and
- * then all of these have been used.
+ * parallel safe.  Another one is then planned without workers, as theirs would not do for
+ * the leader: it may read the inner side of a nested loop again for each row, where the
+ * other plan reads it once.  The planner modifies its Query, so a second planning gets a
+ * copy, unless no table is large enough for workers.
  */
 static PlannedStmt *
 plan_with_workers(const PlannerCall *call, bool modifies)
@@ -48,16 +56,37 @@ plan_with_workers(const PlannerCall *call, bool modifies)
 	List	   *flushed = NIL;
 	PlannedStmt *stmt;
 
-	again.args.parse = tp_buffer_was_used(tp_pool_size() - 1) &&
-		tp_reads_temp_table(parse) ? copyObject(parse) : NULL;
+	/*
+	 * tables may have more pages than there are local buffers, if all have
+	 * been used
+	 */
+	bool		second_look = tp_buffer_was_used(tp_pool_size() - 1) &&
+		tp_reads_temp_table(parse);
+
+	again.args.parse = second_look ||
+		(!modifies && (tp_reads_large_table(parse) ||
+					   tp_any_range_table_entry(parse, is_function))) ?
+		copyObject(parse) : NULL;
 	stmt = tp_call_planner(call, &planning);
 	if (stmt->parallelModeNeeded)
 	{
 		flushed = tp_place_flush_nodes(stmt, &planning);
 		if (modifies && !stmt->parallelModeNeeded)
 			return NULL;
+		/* rows are not locked in core's plan of a function with FOR UPDATE */
+		if (again.args.parse != NULL && !stmt->parallelModeNeeded &&
+			stmt->rowMarks == NIL)
+		{
+			Planning	serial = {0};
+
+			stmt = tp_call_planner(&again, &serial);
+			/* its workers, which read no temporary tables */
+			if (stmt->parallelModeNeeded)
+				(void) tp_place_flush_nodes(stmt, &serial);
+			return stmt;
+		}
 	}
-	if (again.args.parse != NULL && flushed != NIL)
+	if (second_look && flushed != NIL)
 	{
 		Cost		copies = tp_cost_of_copies(stmt);
 

@@ -434,7 +434,7 @@ add_table(Index rti, PlanWalk *walk)
 
 	/* the value in a sequence changes with each row that gets one */
 	if (rte->rtekind == RTE_RELATION && rte->relkind == RELKIND_SEQUENCE)
-		walk->facts.is_volatile = true;
+		walk->facts.is_volatile = walk->facts.varies = true;
 	if (rte->rtekind != RTE_RELATION || !tp_is_session_temp_table(rte->relid))
 		return InvalidOid;
 	walk->facts.temp_tables = list_append_unique_oid(walk->facts.temp_tables,
@@ -555,6 +555,8 @@ walk_plan(Plan *plan, NodeRun run, PlanWalk *walk)
 			add_tables(bms_make_singleton(((Scan *) plan)->scanrelid), walk);
 		add_tables(MEMBER(plan, kind->relids, Bitmapset *), walk);
 		add_pins(facts, PINS_UNKNOWN);
+		if (IsA(plan, ForeignScan))
+			facts->varies = true;
 	}
 	children = tp_plan_children(plan);
 	foreach(lc, children)

@@ -47,6 +47,13 @@ SELECT count(*) FROM (SELECT k, count(*) FROM big WHERE k NOT IN (SELECT k FROM 
 SELECT count(*) FROM (SELECT k, count(*) FROM big WHERE k::text NOT IN (SELECT left(gen_random_uuid()::text, 1) FROM small)
 	GROUP BY k HAVING count(*) <> 600) x;
 SELECT pg_temp.launched() AS launched;
+-- The plan for workers has a nested loop here, of which the leader would read the inner side
+-- again for each row.
+SET enable_nestloop = on;
+SELECT count(DISTINCT u) FROM big CROSS JOIN (VALUES (gen_random_uuid()), (gen_random_uuid())) v (u);
+SELECT count(DISTINCT u) FROM big LEFT JOIN (SELECT gen_random_uuid() AS u) s ON id > 5;
+SET enable_nestloop = off;
+SELECT pg_temp.launched() >= 0 AS counted;
 
 --
 -- Statements that workers find rows for, of which the server would store such values.
@@ -109,6 +116,7 @@ SELECT count(*) FROM big WHERE pg_temp.with_small(id) > 100;
 -- a worker's client has the encoding of the database
 SET client_encoding = latin1;
 SELECT count(*) FROM big WHERE pg_client_encoding() || left(k::text, 0) = 'LATIN1';
+SELECT count(*) FROM big WHERE textsend(chr(233) || left(k::text, 0)) = '\xe9';
 RESET client_encoding;
 SELECT pg_temp.launched() AS launched;
 -- the domain of a column that MERGE leaves out

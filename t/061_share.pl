@@ -10,6 +10,7 @@ use strict;
 use warnings;
 
 use File::Basename;
+use File::Copy qw(copy);
 use lib dirname(__FILE__);
 use Build qw(build);
 use PostgreSQL::Test::Cluster;
@@ -55,7 +56,11 @@ is($node->safe_psql('postgres', "$fill $query $stats"), "$answer\nt|f|", 'shared
 # The process that finds out loads the library from where the session has, which need not be in
 # dynamic_library_path.
 {
-	local $ENV{PGOPTIONS} = '-c session_preload_libraries=' . $node->config_data('--pkglibdir') . '/temp_parallel.so';
+	# before 17, its path must be short
+	my $copy = PostgreSQL::Test::Utils::tempdir_short() . '/temp_parallel.so';
+	my $library_file = $node->config_data('--pkglibdir') . '/temp_parallel.so';
+	copy($library_file, $copy) or die "$library_file: $!";
+	local $ENV{PGOPTIONS} = "-c session_preload_libraries=$copy";
 
 	$node->append_conf('postgresql.conf', "dynamic_library_path = ''");
 	$node->reload;
