@@ -115,11 +115,11 @@ CREATE TEMP TABLE part PARTITION OF parted DEFAULT;
 CREATE FUNCTION reads_parted(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
 $$ BEGIN RETURN (SELECT count(*) FROM parted WHERE id = i); END $$;
 SELECT count(*) FROM t WHERE reads_parted(id) = 0;
-CREATE FUNCTION all_parts() RETURNS SETOF parted LANGUAGE sql STABLE AS 'SELECT * FROM parted';
+CREATE FUNCTION pg_temp.all_parts() RETURNS SETOF parted LANGUAGE sql STABLE AS 'SELECT * FROM parted';
 CREATE OR REPLACE FUNCTION reads_parted(i int) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
-$$ BEGIN RETURN (SELECT count(*) FROM all_parts() WHERE id = i); END $$;
+$$ BEGIN RETURN (SELECT count(*) FROM pg_temp.all_parts() WHERE id = i); END $$;
 SELECT count(*) FROM t WHERE reads_parted(id) = 0;
-DROP FUNCTION reads_parted, all_parts;
+DROP FUNCTION reads_parted, pg_temp.all_parts;
 DROP TABLE parted;
 
 -- COPY of a table, which does not go through the planner; and of a query.
