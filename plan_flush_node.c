@@ -214,10 +214,11 @@ pool_of_worker(const PlanFacts *facts)
 /*
  * Would workers of one of gathers, of stmt, run what core would have kept out of them if it
  * had seen it: a function that is not parallel safe, or what would have another result
- * in each?
+ * in each?  Not looked at are those that core launches, too: of a query, without
+ * temporary tables.
  */
 static bool
-must_run_in_leader(List *gathers, PlannedStmt *stmt)
+must_run_in_leader(List *gathers, PlannedStmt *stmt, bool modifies)
 {
 	ListCell   *lc;
 
@@ -226,7 +227,8 @@ must_run_in_leader(List *gathers, PlannedStmt *stmt)
 		Plan	   *plan = ((Plan *) lfirst(lc))->lefttree;
 		PlanFacts	below = tp_plan_facts(plan, stmt);
 
-		if (below.calls_restricted || tp_repeats_what_varies(plan, &below, stmt))
+		if ((modifies || below.temp_tables != NIL) &&
+			(below.calls_restricted || tp_repeats_what_varies(plan, &below, stmt)))
 			return true;
 	}
 	return false;
@@ -244,10 +246,10 @@ must_run_in_leader(List *gathers, PlannedStmt *stmt)
  * Gather below it, or lock rows, which parallel mode forbids.  A domain's
  * constraint, which core does not look at, may call functions that fail in a
  * worker, or in parallel mode; so may default arguments.  Then, and for what each
- * process would find something else in, all Gathers of the statement run their plans
- * in the leader, unless another plan can be made, as when no worker is available: ExecGather() and
- * ExecGatherMerge() launch none without parallel mode, and a parallel-aware node
- * without shared state works alone.
+ * process would find something else in, the statement is to be planned without
+ * workers.  If it cannot be, all its Gathers run their plans in the leader, as when
+ * no worker is available: ExecGather() and ExecGatherMerge() launch none without
+ * parallel mode, and a parallel-aware node without shared state works alone.
  */
 List *
 tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
@@ -259,7 +261,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 
 	if ((all.unknown && (stmt->rowMarks != NIL || tp_names_temp_table(stmt->rtable))) ||
 		((planning->modifies || all.temp_tables != NIL) &&
-		 (all.unsafe || all.calls_unsafe || must_run_in_leader(all.gathers, stmt))))
+		 (all.unsafe || all.calls_unsafe || must_run_in_leader(all.gathers, stmt, planning->modifies))))
 	{
 		stmt->parallelModeNeeded = false;
 		return NIL;
