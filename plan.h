@@ -123,8 +123,9 @@ typedef struct PlanFacts
 	bool		is_volatile;	/* calls a volatile function that may look at
 								 * its statement, or reads a sequence */
 	bool		calls_volatile; /* calls any volatile function */
-	bool		varies;			/* the same, or takes another sample each time
-								 * that it is run */
+	bool		varies;			/* may have another result each time that it
+								 * is run: the same, a sample, a sequence or a
+								 * foreign table */
 	bool		reads_versions; /* xmin, xmax, cmin or cmax of a table */
 	bool		unsafe;			/* makes values in which there is a domain
 								 * with constraints, or compares values by

@@ -55,14 +55,11 @@ plan_with_workers(const PlannerCall *call, bool modifies)
 	Planning	planning = {.temp_tables = true,.modifies = modifies};
 	List	   *flushed = NIL;
 	PlannedStmt *stmt;
+	bool		second_look;
 
-	/*
-	 * tables may have more pages than there are local buffers, if all have
-	 * been used
-	 */
-	bool		second_look = tp_buffer_was_used(tp_pool_size() - 1) &&
+	/* tables have more pages than the pool only if all buffers were used */
+	second_look = tp_buffer_was_used(tp_pool_size() - 1) &&
 		tp_reads_temp_table(parse);
-
 	again.args.parse = second_look ||
 		(!modifies && (tp_reads_large_table(parse) ||
 					   tp_any_range_table_entry(parse, is_function))) ?
