@@ -149,6 +149,10 @@ foreach my $enabled (qw(off on))
 	like($out, qr/\n1\n10003\|50005006$/, "a foreign child is asked once, enabled = $enabled");
 }
 
+# Each process would read the foreign side of a join itself, and may get other rows.
+unlike(run([ 'temp_parallel', 'chooses_paths' ], "$foreign EXPLAIN (COSTS OFF) SELECT count(*) FROM home JOIN far USING (id)"),
+	qr/Gather/, 'a join with a foreign table has no workers');
+
 # A temporary table that inherits from a foreign one is read by workers; but not by a function that
 # runs in a worker, for which the planner would leave the child out without an error.
 {
