@@ -26,7 +26,7 @@ extern void tp_register_flush_node(void);
 extern List *tp_find_flush_nodes(PlanState *root);
 extern const FlushPlan *tp_flush_node_plan(CustomScanState *flush_node);
 extern void tp_run_parallel(PlanState *root, const char *refusal,
-							ParallelRun run, void *arg);
+							bool only_ours, ParallelRun run, void *arg);
 
 typedef struct ExplainNumber
 {

@@ -39,6 +39,7 @@
 #include "nodes/nodeFuncs.h"
 #include "portability/instr_time.h"
 #include "postmaster/bgworker.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
@@ -466,6 +467,29 @@ why_leader_is_cheaper(List *flush_nodes, List **savings)
 }
 
 /*
+ * Turn synchronize_seqscans off, in the leader and the workers that it launches.  Otherwise,
+ * where each process scans a large permanent table as a whole for the first rows of a
+ * subquery, as with LIMIT, each would begin with another block.  Returns what
+ * restore_scans() has to be called with; after an error, the end of the transaction
+ * restores the setting.  As set_transmission_modes() of postgres_fdw.c.
+ */
+static int
+scan_from_first_block(void)
+{
+	int			nest_level = NewGUCNestLevel();
+
+	(void) set_config_option("synchronize_seqscans", "off", PGC_USERSET,
+							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	return nest_level;
+}
+
+static void
+restore_scans(int nest_level)
+{
+	AtEOXact_GUC(true, nest_level);
+}
+
+/*
  * Call run in a read-only phase for the tables of flush_nodes.  The phase's lists
  * are allocated in context.
  */
@@ -507,15 +531,16 @@ run_in_phase(MemoryContext context, List *flush_nodes, ParallelRun run,
  * Run a plan that needs parallel mode, of which root is the topmost node: call
  * run(true, arg), which has to run it in parallel mode, or run(false, arg) if it
  * is to be run without workers, because of refusal, a constant, if that is not
- * NULL, of the second look, or of the setting.  Raises what that raises.
+ * NULL, of the second look, or of a setting.  only_ours: would core run it without
+ * workers?  Raises what that raises.
  *
  * Everything allocated here is freed at the end of the run, or after an error
  * with the query's memory context.  The caller's context may live longer, like
  * that of a function called by an SQL statement.
  */
 void
-tp_run_parallel(PlanState *root, const char *refusal, ParallelRun run,
-				void *arg)
+tp_run_parallel(PlanState *root, const char *refusal, bool only_ours,
+				ParallelRun run, void *arg)
 {
 	MemoryContext context = AllocSetContextCreate(root->state->es_query_cxt,
 												  "temporary tables read by workers",
@@ -523,10 +548,15 @@ tp_run_parallel(PlanState *root, const char *refusal, ParallelRun run,
 	MemoryContext old = MemoryContextSwitchTo(context);
 	List	   *flush_nodes = tp_find_flush_nodes(root);
 	List	   *savings = NIL;
+	int			nest_level = 0;
 
 	if (refusal == NULL && flush_nodes != NIL)
 		refusal = tp_enabled ? why_leader_is_cheaper(flush_nodes, &savings) :
 			"temp_parallel.enabled is off";
+	if (refusal == NULL && (flush_nodes != NIL || only_ours) &&
+		tp_client_has_other_encoding() &&
+		tp_must_run_in_leader(root->state->es_plannedstmt, only_ours))
+		refusal = "client_encoding has changed since the plan was made";
 	MemoryContextSwitchTo(old);
 
 	if (refusal != NULL)
@@ -550,10 +580,14 @@ tp_run_parallel(PlanState *root, const char *refusal, ParallelRun run,
 		 */
 		if (!IsInParallelMode())
 			CommandCounterIncrement();
+		if (flush_nodes != NIL || only_ours)
+			nest_level = scan_from_first_block();
 		if (flush_nodes != NIL)
 			run_in_phase(context, flush_nodes, run, arg);
 		else
 			run(true, arg);
+		if (nest_level != 0)
+			restore_scans(nest_level);
 	}
 	MemoryContextDelete(context);
 }

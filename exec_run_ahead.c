@@ -171,7 +171,7 @@ keep_rows(RunAheadState *state)
 	estate->es_top_eflags = eflags & ~FETCHED_AGAIN;
 	tp_run_parallel(outerPlanState(state), nothing_has_changed(state) ? NULL :
 					"role, privileges or functions may have changed since the query began",
-					run_child, state);
+					true, run_child, state);
 	estate->es_direction = direction;
 	estate->es_top_eflags = eflags;
 }
@@ -498,5 +498,5 @@ tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 		}
 		refusal = "its rows may exceed temp_file_limit";
 	}
-	tp_run_parallel(queryDesc->planstate, refusal, run_statement, &call);
+	tp_run_parallel(queryDesc->planstate, refusal, false, run_statement, &call);
 }

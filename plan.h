@@ -132,6 +132,7 @@ typedef struct PlanFacts
 								 * functions that are not parallel safe */
 	bool		calls_restricted;	/* a function that is not parallel safe */
 	bool		calls_unsafe;	/* one that is parallel unsafe */
+	bool		depends_on_client;	/* on the encoding of the client */
 	bool		has_params;		/* uses external parameters */
 	bool		unknown;		/* has nodes that plan_walk.c does not know */
 	PlanDependencies depends;	/* of what is said of its expressions here */
@@ -206,6 +207,8 @@ extern CustomScan *tp_custom_scan_above(Plan *child, const char *name,
 extern const char *tp_flush_plan_release(CustomScan *cscan);
 extern FlushPlan tp_flush_plan(CustomScan *cscan);
 extern CustomScan *tp_find_flush_node(Plan *top);
+extern bool tp_client_has_other_encoding(void);
+extern bool tp_must_run_in_leader(PlannedStmt *stmt, bool only_ours);
 extern List *tp_place_flush_nodes(PlannedStmt *stmt,
 								  const Planning *planning);
 
@@ -225,7 +228,8 @@ typedef enum RunAheadRefusal
 	RUN_AHEAD_LOCKED,
 	RUN_AHEAD_TOO_WIDE,
 	RUN_AHEAD_GAINS_LITTLE,
-	RUN_AHEAD_TOO_LARGE
+	RUN_AHEAD_TOO_LARGE,
+	NO_WORKERS_UNSAFE
 } RunAheadRefusal;
 
 /*
@@ -244,7 +248,7 @@ extern bool tp_have_subplan(List *expressions);
 extern RunAheadRefusal tp_plan_refusal(PlannedStmt *stmt, bool in_order);
 extern List *tp_take_defaults(Query *query);
 extern void tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal);
-extern const char *tp_refusal_reason(PlannedStmt *stmt);
+extern bool tp_explain_refusal(PlannedStmt *stmt, ExplainState *es);
 extern bool tp_rows_exceed_file_limit(const Plan *plan);
 extern CustomScan *tp_run_ahead_node(Plan *child, int plan_node_id);
 extern void tp_place_run_ahead_node(PlannedStmt *stmt, List *defaults);

@@ -351,6 +351,46 @@ tp_expression_is_volatile(Node *node)
 }
 
 /* ----------
+ * Elements that array_agg() sends
+ * ----------
+ */
+
+/*
+ * If node is array_agg() in workers, which sends elements to the leader by the binary output
+ * function of their type, that type; otherwise InvalidOid.  See array_agg_serialize() of
+ * array_userfuncs.c.
+ */
+static Oid
+type_of_sent_elements(Node *node)
+{
+	Aggref	   *aggref = (Aggref *) node;
+	Oid			type;
+
+	if (!IsA(node, Aggref) || !DO_AGGSPLIT_SERIALIZE(aggref->aggsplit) ||
+		aggref->aggfnoid != F_ARRAY_AGG_ANYNONARRAY)
+		return InvalidOid;
+	type = linitial_oid(aggref->aggargtypes);
+	return get_typbyval(type) ? InvalidOid : type;
+}
+
+/* Has type a binary format?  A row is taken to have none, as a column may have none. */
+static bool
+has_binary_format(Oid type)
+{
+	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+	Form_pg_type row;
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	row = (Form_pg_type) GETSTRUCT(tuple);
+	result = row->typtype != TYPTYPE_COMPOSITE && row->typtype != TYPTYPE_PSEUDO &&
+		OidIsValid(row->typsend) && OidIsValid(row->typreceive);
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/* ----------
  * Domains
  * ----------
  */
@@ -433,6 +473,8 @@ checks_domain(Node *node, PlanDependencies *depends)
 		case T_FuncExpr:
 		case T_OpExpr:
 			return has_checked_domain(exprType(node), depends);
+		case T_Aggref:
+			return has_checked_domain(type_of_sent_elements(node), depends);
 		default:
 			return false;
 	}
@@ -470,7 +512,7 @@ is_version_column(Node *node)
  * database in a worker?  So does what sends values in binary format.
  */
 static bool
-depends_on_client(Oid function)
+is_client_function(Oid function, void *context)
 {
 	const char *name;
 	size_t		length;
@@ -487,7 +529,7 @@ depends_on_client(Oid function)
 static bool
 is_restricted_function(Oid function, void *context)
 {
-	return func_parallel(function) != PROPARALLEL_SAFE || depends_on_client(function);
+	return func_parallel(function) != PROPARALLEL_SAFE;
 }
 
 static bool
@@ -511,6 +553,8 @@ takes_another_sample(Node *node)
 void
 tp_add_expression(Node *node, PlanFacts *facts)
 {
+	Oid			sent = type_of_sent_elements(node);
+
 	facts->user_code = facts->user_code || tp_expression_is_user_code(node);
 	facts->is_volatile = facts->is_volatile ||
 		expression_is_volatile(node, &facts->depends);
@@ -518,7 +562,10 @@ tp_add_expression(Node *node, PlanFacts *facts)
 		check_functions_in_node(node, is_any_volatile_function, NULL);
 	facts->varies = facts->varies || facts->calls_volatile || takes_another_sample(node);
 	facts->calls_restricted = facts->calls_restricted ||
+		(OidIsValid(sent) && !has_binary_format(sent)) ||
 		check_functions_in_node(node, is_restricted_function, NULL);
+	facts->depends_on_client = facts->depends_on_client || OidIsValid(sent) ||
+		check_functions_in_node(node, is_client_function, NULL);
 	facts->calls_unsafe = facts->calls_unsafe ||
 		check_functions_in_node(node, is_unsafe_function, NULL);
 	facts->reads_versions = facts->reads_versions || is_version_column(node);

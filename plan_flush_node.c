@@ -24,6 +24,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
+#include "mb/pg_wchar.h"
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
 #include "nodes/value.h"
@@ -211,24 +212,32 @@ pool_of_worker(const PlanFacts *facts)
 	return Max(facts->pins, (int) Min(lookups, INT_MAX / 4) + LEAST_WORKER_POOL);
 }
 
+/* Is the client's encoding another one than the database's, which is that of workers? */
+bool
+tp_client_has_other_encoding(void)
+{
+	return pg_get_client_encoding() != GetDatabaseEncoding();
+}
+
 /*
- * Would workers of one of gathers, of stmt, run what core would have kept out of them if it
- * had seen it: a function that is not parallel safe, or what would have another result
- * in each?  Not looked at are those that core launches, too: of a query, without
- * temporary tables.
+ * Would workers of stmt run what core would have kept out of them if it had seen it: a
+ * function that is not parallel safe, or what would have another result in each?
+ * Looks at the Gathers of temporary tables, and if only_ours, because core would run
+ * stmt without workers, at those of permanent tables, too.
  */
-static bool
-must_run_in_leader(List *gathers, PlannedStmt *stmt, bool modifies)
+bool
+tp_must_run_in_leader(PlannedStmt *stmt, bool only_ours)
 {
 	ListCell   *lc;
 
-	foreach(lc, gathers)
+	foreach(lc, tp_statement_facts(stmt).gathers)
 	{
 		Plan	   *plan = ((Plan *) lfirst(lc))->lefttree;
 		PlanFacts	below = tp_plan_facts(plan, stmt);
 
-		if ((modifies || below.temp_tables != NIL) &&
-			(below.calls_restricted || tp_repeats_what_varies(plan, &below, stmt)))
+		if ((only_ours || below.temp_tables != NIL) &&
+			(below.calls_restricted || tp_repeats_what_varies(plan, &below, stmt) ||
+			 (below.depends_on_client && tp_client_has_other_encoding())))
 			return true;
 	}
 	return false;
@@ -261,7 +270,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 
 	if ((all.unknown && (stmt->rowMarks != NIL || tp_names_temp_table(stmt->rtable))) ||
 		((planning->modifies || all.temp_tables != NIL) &&
-		 (all.unsafe || all.calls_unsafe || must_run_in_leader(all.gathers, stmt, planning->modifies))))
+		 (all.unsafe || all.calls_unsafe || tp_must_run_in_leader(stmt, planning->modifies))))
 	{
 		stmt->parallelModeNeeded = false;
 		return NIL;

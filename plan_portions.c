@@ -441,6 +441,8 @@ tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial)
 		portions.one_row != alone.one_row ||
 		!computes_at_the_same_time(&portions, &alone, &stmt->planTree))
 		return RUN_AHEAD_ALLOWED;
+	if (tp_must_run_in_leader(stmt, true))
+		return RUN_AHEAD_UNSAFE;
 	if (tp_rows_exceed_file_limit(*portions.place))
 		return RUN_AHEAD_TOO_LARGE;
 
@@ -506,7 +508,8 @@ tp_node_for_execution(PlannedStmt *stmt, const FlushPlan *first, Cost saving,
 	CustomScan *node;
 	Cost		serial;
 
-	if (portions.place == NULL || first->any_volatile)
+	if (portions.place == NULL || first->any_volatile ||
+		tp_must_run_in_leader(stmt, true))
 		return NULL;
 	*place = *portions.place;
 	node = tp_run_ahead_node(*place, -1);

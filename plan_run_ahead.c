@@ -35,7 +35,10 @@
 
 #include "plan.h"
 
-/* Why a statement is not run ahead, as EXPLAIN says it; by RunAheadRefusal. */
+/*
+ * Why a statement is not run ahead, or a query has no workers, as EXPLAIN says it; by
+ * RunAheadRefusal.
+ */
 static const char *const refusals[] = {
 	[RUN_AHEAD_ALLOWED] = NULL,
 	[RUN_AHEAD_PERMANENT_TARGET] = "changes rows of a permanent table",
@@ -51,6 +54,7 @@ static const char *const refusals[] = {
 	[RUN_AHEAD_TOO_WIDE] = "its rows have more than 1664 columns",
 	[RUN_AHEAD_GAINS_LITTLE] = "workers would save less than 15 % of its cost",
 	[RUN_AHEAD_TOO_LARGE] = "its rows may exceed temp_file_limit",
+	[NO_WORKERS_UNSAFE] = "query is not parallel safe",
 };
 
 /* Could workers scan the table of node, if that names one?  Its indexes do not count. */
@@ -350,7 +354,7 @@ give_defaults(CustomScan *node, List *defaults, PlannedStmt *stmt)
 /* cacheId of an item in invalItems, see plan_saving.c */
 #define NOT_RUN_AHEAD	(-1006)
 
-/* Note in stmt that it is not run ahead, and why, if that has been refused. */
+/* Note in stmt why it is not run ahead, or has no workers, if that has been refused. */
 void
 tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal)
 {
@@ -364,16 +368,19 @@ tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal)
 	stmt->invalItems = lcons(item, stmt->invalItems);
 }
 
-/* What tp_note_refusal() has noted in stmt, as text; otherwise NULL. */
-const char *
-tp_refusal_reason(PlannedStmt *stmt)
+/* Add what tp_note_refusal() has noted in stmt to the output of EXPLAIN; returns whether it has. */
+bool
+tp_explain_refusal(PlannedStmt *stmt, ExplainState *es)
 {
-	PlanInvalItem *item;
+	PlanInvalItem *item = stmt->invalItems == NIL ? NULL : linitial(stmt->invalItems);
 
-	if (stmt->invalItems == NIL)
-		return NULL;
-	item = linitial(stmt->invalItems);
-	return item->cacheId == NOT_RUN_AHEAD ? refusals[item->hashValue] : NULL;
+	if (item == NULL || item->cacheId != NOT_RUN_AHEAD)
+		return false;
+	if (item->hashValue == NO_WORKERS_UNSAFE)
+		ExplainPropertyText("No Workers", refusals[NO_WORKERS_UNSAFE], es);
+	else
+		ExplainPropertyText("Not Run Ahead", refusals[item->hashValue], es);
+	return true;
 }
 
 /* ----------

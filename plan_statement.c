@@ -80,6 +80,8 @@ plan_with_workers(const PlannerCall *call, bool modifies)
 			/* its workers, which read no temporary tables */
 			if (stmt->parallelModeNeeded)
 				(void) tp_place_flush_nodes(stmt, &serial);
+			else
+				tp_note_refusal(stmt, NO_WORKERS_UNSAFE);
 			return stmt;
 		}
 	}
@@ -258,7 +260,8 @@ not_analyzed(PlannedStmt *stmt)
  * without VERBOSE, too: a user who wonders why a query is not parallel does
  * not know which option to use.
  *
- * If stmt cannot be run ahead, add the reason to the output of EXPLAIN.
+ * If stmt cannot be run ahead, or workers cannot run it, add the reason to the output
+ * of EXPLAIN.
  *
  * If neither a reason nor a lost saving is known, add the tables without statistics.
  *
@@ -274,12 +277,9 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 	FlushCost	flush;
 	List	   *relids = NIL;
 	Cost		saving = 0;
-	const char *reason = tp_refusal_reason(stmt);
 	ListCell   *lc;
 
-	if (reason != NULL)
-		ExplainPropertyText("Not Run Ahead", reason, es);
-	else if (!tp_has_savings(stmt))
+	if (!tp_explain_refusal(stmt, es) && !tp_has_savings(stmt))
 		tp_explain_names("Not Analyzed", not_analyzed(stmt), es);
 	if (!tp_has_savings(stmt))
 		return;

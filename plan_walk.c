@@ -555,8 +555,9 @@ walk_plan(Plan *plan, NodeRun run, PlanWalk *walk)
 			add_tables(bms_make_singleton(((Scan *) plan)->scanrelid), walk);
 		add_tables(MEMBER(plan, kind->relids, Bitmapset *), walk);
 		add_pins(facts, PINS_UNKNOWN);
+		/* file_fdw converts from the client's encoding */
 		if (IsA(plan, ForeignScan))
-			facts->varies = true;
+			facts->varies = facts->depends_on_client = true;
 	}
 	children = tp_plan_children(plan);
 	foreach(lc, children)

@@ -22,7 +22,6 @@ typedef struct ReadonlyPhase
 	List	   *relations;		/* open, with the read-only routine */
 	List	   *indexes;		/* of ReadonlyIndex, except those that an
 								 * outer phase has */
-	bool		synchronize;	/* synchronize_seqscans, to restore */
 } ReadonlyPhase;
 
 extern void tp_readonly_begin(ReadonlyPhase *phase);

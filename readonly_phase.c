@@ -14,10 +14,6 @@
  * may be open, the descriptors of the tables' indexes have a routine, too; the
  * relation cache does not change that of an open index.
  *
- * Within a phase, scans of large permanent tables begin with the first block, as if
- * synchronize_seqscans was off.  Otherwise, where each process scans one as a whole for
- * the first rows of a subquery, as with LIMIT, each would begin with another one.
- *
  * Outside a phase the routine must be heap's own: heap_getnext(), which index
  * builds and some contrib modules use, refuses any other.
  *
@@ -229,8 +225,6 @@ tp_readonly_begin(ReadonlyPhase *phase)
 	phase->outer = phases;
 	phase->relations = NIL;
 	phase->indexes = NIL;
-	phase->synchronize = synchronize_seqscans;
-	synchronize_seqscans = false;
 	phases = phase;
 }
 
@@ -280,7 +274,6 @@ tp_readonly_end(ReadonlyPhase *phase)
 
 	Assert(phases == phase);
 	phases = phase->outer;
-	synchronize_seqscans = phase->synchronize;
 	foreach(lc, phase->indexes)
 	{
 		ReadonlyIndex *entry = lfirst(lc);

@@ -46,7 +46,16 @@ SELECT count(*) FROM (SELECT k, count(*) FROM big WHERE k NOT IN (SELECT k FROM 
 	GROUP BY k HAVING count(*) <> 600) x;
 SELECT count(*) FROM (SELECT k, count(*) FROM big WHERE k::text NOT IN (SELECT left(gen_random_uuid()::text, 1) FROM small)
 	GROUP BY k HAVING count(*) <> 600) x;
+-- a sequence, which another session may change meanwhile
+CREATE SEQUENCE counter;
+SET min_parallel_table_scan_size = '16kB';
+SELECT count(*) FROM big WHERE k NOT IN (SELECT last_value FROM counter);
+SET min_parallel_table_scan_size = 0;
+DROP SEQUENCE counter;
 SELECT pg_temp.launched() AS launched;
+-- EXPLAIN says why.
+SELECT line FROM pg_temp.explain('SELECT count(*) FROM big WHERE k NOT IN (SELECT k FROM small TABLESAMPLE BERNOULLI (50))') line
+ WHERE line ~ 'No Workers';
 -- The plan for workers has a nested loop here, of which the leader would read the inner side
 -- again for each row.
 SET enable_nestloop = on;
@@ -75,6 +84,31 @@ BEGIN
 	RAISE NOTICE '%', n;
 END $$;
 DROP TABLE made;
+
+SELECT pg_temp.launched() AS launched;
+
+--
+-- Core runs a query without workers if its rows are fetched in portions. So those of permanent
+-- tables must not vary either: there is one sample, and so one number for all groups.
+--
+CREATE TABLE big_p AS TABLE big;
+CREATE TABLE small_p WITH (parallel_workers = 0) AS TABLE small;
+ANALYZE big_p, small_p;
+SET enable_nestloop = on;
+SET cpu_operator_cost = 0.5;
+\set numbers 'SELECT n, count(*) FROM (SELECT b.id, count(*) AS n FROM big_p b, small_p TABLESAMPLE BERNOULLI (50) WHERE b.id >= (SELECT min(id) FROM big) GROUP BY b.id) g GROUP BY n'
+BEGIN;
+DECLARE c CURSOR FOR :numbers;
+MOVE ALL FROM c;
+SELECT line FROM pg_temp.explain($$DECLARE c CURSOR FOR $$ || :'numbers') line WHERE line ~ 'Not Run Ahead';
+COMMIT;
+-- core asks the planner for all rows, and the executor for some
+CREATE FUNCTION pg_temp.numbers() RETURNS SETOF record LANGUAGE sql VOLATILE AS :'numbers';
+SELECT count(*) FROM (SELECT pg_temp.numbers() OFFSET 0) f;
+RESET cpu_operator_cost;
+SET enable_nestloop = off;
+DROP TABLE big_p, small_p;
+SELECT pg_temp.launched() >= 0 AS counted;
 
 --
 -- What is evaluated once for each row, by whichever process, has workers.
@@ -113,11 +147,6 @@ SELECT last_value >= 12600 AS counted FROM s;
 CREATE FUNCTION pg_temp.with_small(i int, n float8 DEFAULT pg_temp.reads_small()) RETURNS float8
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN RETURN i * n; END $$;
 SELECT count(*) FROM big WHERE pg_temp.with_small(id) > 100;
--- a worker's client has the encoding of the database
-SET client_encoding = latin1;
-SELECT count(*) FROM big WHERE pg_client_encoding() || left(k::text, 0) = 'LATIN1';
-SELECT count(*) FROM big WHERE textsend(chr(233) || left(k::text, 0)) = '\xe9';
-RESET client_encoding;
 SELECT pg_temp.launched() AS launched;
 -- the domain of a column that MERGE leaves out
 CREATE FUNCTION pg_temp.notes(int) RETURNS bool LANGUAGE plpgsql AS $$

@@ -152,6 +152,9 @@ foreach my $enabled (qw(off on))
 # Each process would read the foreign side of a join itself, and may get other rows.
 unlike(run([ 'temp_parallel', 'chooses_paths' ], "$foreign EXPLAIN (COSTS OFF) SELECT count(*) FROM home JOIN far USING (id)"),
 	qr/Gather/, 'a join with a foreign table has no workers');
+# A worker that reads it may convert text from another encoding than the client's.
+unlike(run([ 'temp_parallel', 'chooses_paths' ], "$foreign SET client_encoding = latin1; EXPLAIN (COSTS OFF) $query"),
+	qr/Gather/, 'a foreign table and a client with another encoding');
 
 # A temporary table that inherits from a foreign one is read by workers; but not by a function that
 # runs in a worker, for which the planner would leave the child out without an error.

@@ -5,6 +5,8 @@ the portions, which the rest must not see. Every query orders its rows, so that 
 runs fetch the same ones first.
 """
 
+import random
+
 from . import history
 from .queries import Generator, Query
 from .settings import COUNTERS
@@ -253,6 +255,15 @@ class Portions:
                 f" VALUES (pn || pr::text); IF pn % 20 = 1 AND pn < 200 THEN {change}; COMMIT; END IF; END LOOP; END $$",
                 f"SELECT * FROM {out}", f"DROP TABLE {out}"]
 
+    def sample(self, rng):
+        """A sample that each process must not take for itself. One of permanent tables, of which core's
+        workers do so if it is not fetched in portions; a temporary one is read elsewhere."""
+        big, small, table = (rng.choice(self.tables) for _ in range(3))
+        sql = ("SELECT coalesce(max(y.c), 1) FROM (SELECT count(DISTINCT x.n) AS c FROM (SELECT a.id, a.part, count(*) AS n"
+               f" FROM {big.control} a JOIN {small.control} s TABLESAMPLE BERNOULLI ({rng.choice([10, 50])}) ON a.part = s.part"
+               f" WHERE a.id >= (SELECT coalesce(min(t.id), 0) FROM {table.name} t) GROUP BY 1, 2) x GROUP BY x.part) y")
+        return [self.declare("", sql), "FETCH 2 FROM c"]
+
     # Kinds, and whether they end transactions.
     CURSORS = {"cursor, fetched": (fetched, False), "cursor, scrolled": (scrolled, False), "cursor, held": (held, True),
                "cursor, subtransaction": (subtransaction, False), "cursor, left open": (left_open, False),
@@ -276,11 +287,17 @@ class Portions:
             statements = self.sql_function()
         else:
             statements = self.plpgsql(kind, BODIES[kind])
+        # Not drawn from rng, so that a seed draws the same episode as before.
+        aside = random.Random(repr(statements))
+        if aside.random() < 0.06:
+            kind, ends, statements = "cursor, sample", False, self.counted(self.sample(aside))
         if not self.isolation and not ends:
             statements = ["BEGIN"] + statements + ["ROLLBACK"]
         query = Query("", kind=kind, statements=statements, may_fail=True, undone=not ends,
                       calm=any(word in sql for sql in statements for word in ("FUNCTION", "DO $$", "fz.")),
                       ordered=kind != "loop, commit")
+        if kind == "cursor, sample":
+            query.settings = {"enable_nestloop": "off", "enable_mergejoin": "off", "enable_hashjoin": "on", "work_mem": "64MB"}
         if kind in ("loop, error", "cursor, setting", "cursor, role"):
             # so that without workers groups are always made at the same time: as they are asked
             # for, or below a sort

@@ -628,6 +628,23 @@ class Generator:
             f"SELECT fz.numbered(r.id) AS x1, count(*) AS x2 {rows} GROUP BY 1"]),
             kind="default arguments", off={"max_parallel_workers_per_gather": "0"})
 
+    def client_encoding(self):
+        """Text that aggregates pass on, for a client with another encoding than the database's.
+
+        What the server does so over permanent tables is wrong."""
+        rng = self.rng
+        tables = [t for t in self.tables if t.kind != "permanent"]
+        if not tables:
+            return self.aggregates()
+        table = rng.choice(tables)
+        arrays = (f"SELECT r.part, array_agg(chr(233) || r.id) AS l FROM {table.name} r"
+                  f" WHERE {self.qual(Rel('r', table.columns))} GROUP BY r.part")
+        return Query(rng.choice([
+            f"SELECT a.part AS x1, count(*) AS x2, sum(length(u.e)) AS x3 FROM ({arrays}) a, unnest(a.l) u (e) GROUP BY 1",
+            f"SELECT count(*) AS x1, sum(octet_length(a.l::text)) AS x2 FROM ({arrays}) a",
+            f"SELECT r.part AS x1, count(*) AS x2 FROM {table.name} r WHERE textsend(chr(233) || left(r.part::text, 0)) = '\\xe9'"
+            " GROUP BY 1"]), kind="client's encoding", settings={"client_encoding": "latin1", "cpu_operator_cost": "0.5"})
+
     KINDS = [("setting", 3), ("bounds", 2.5), ("rows", 14), ("aggregates", 16), ("grouped", 12), ("distinct", 5), ("top", 10),
              ("window", 4), ("set_operation", 6), ("cte", 4), ("lateral", 3), ("values_lateral", 3),
              ("scalar", 4), ("nested", 4), ("functions", 3), ("tids", 2), ("failing", 2),
@@ -644,6 +661,6 @@ class Generator:
         aside = random.Random(query.sql)
         if not parameters and aside.random() < 0.06:
             rng, self.rng = self.rng, aside
-            query = aside.choice([self.varying, self.varying, self.defaults])()
+            query = aside.choice([self.varying, self.varying, self.defaults, self.client_encoding])()
             self.rng = rng
         return query

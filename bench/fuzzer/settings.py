@@ -62,6 +62,8 @@ def random_settings(rng, version):
     # Not drawn from rng, so that a seed draws the same episode as before there were these settings.
     values["temp_parallel.processors"] = random.Random(repr(values)).choice(["0", "1", "2", "2", "100", "100"])
     values["temp_parallel.share_local_buffers"] = random.Random(repr(values) + "share").choice(["on", "on", "off"])
+    # one query has others
+    values["client_encoding"], values["cpu_operator_cost"] = "utf8", "0.0025"
     return values
 
 
