@@ -20,6 +20,7 @@
 /* plan_paths.c */
 extern void tp_add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel,
 										Index rti, RangeTblEntry *rte);
+extern void tp_aggregate_arrays_in_leader(PlannerInfo *root);
 
 /* plan_saving.c */
 /* what workers would save if their tables were clean */

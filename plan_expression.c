@@ -351,46 +351,6 @@ tp_expression_is_volatile(Node *node)
 }
 
 /* ----------
- * Elements that array_agg() sends
- * ----------
- */
-
-/*
- * If node is array_agg() in workers, which sends elements to the leader by the binary output
- * function of their type, that type; otherwise InvalidOid.  See array_agg_serialize() of
- * array_userfuncs.c.
- */
-static Oid
-type_of_sent_elements(Node *node)
-{
-	Aggref	   *aggref = (Aggref *) node;
-	Oid			type;
-
-	if (!IsA(node, Aggref) || !DO_AGGSPLIT_SERIALIZE(aggref->aggsplit) ||
-		aggref->aggfnoid != F_ARRAY_AGG_ANYNONARRAY)
-		return InvalidOid;
-	type = linitial_oid(aggref->aggargtypes);
-	return get_typbyval(type) ? InvalidOid : type;
-}
-
-/* Has type a binary format?  A row is taken to have none, as a column may have none. */
-static bool
-has_binary_format(Oid type)
-{
-	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
-	Form_pg_type row;
-	bool		result;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	row = (Form_pg_type) GETSTRUCT(tuple);
-	result = row->typtype != TYPTYPE_COMPOSITE && row->typtype != TYPTYPE_PSEUDO &&
-		OidIsValid(row->typsend) && OidIsValid(row->typreceive);
-	ReleaseSysCache(tuple);
-	return result;
-}
-
-/* ----------
  * Domains
  * ----------
  */
@@ -412,6 +372,20 @@ row_has_checked_domain(Oid type, PlanDependencies *depends)
 	return result;
 }
 
+/* The type that domain is made of, which may be another domain; InvalidOid if there is none. */
+static Oid
+type_below_domain(Oid domain)
+{
+	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(domain));
+	Oid			result;
+
+	if (!HeapTupleIsValid(tuple))
+		return InvalidOid;
+	result = ((Form_pg_type) GETSTRUCT(tuple))->typbasetype;
+	ReleaseSysCache(tuple);
+	return result;
+}
+
 /*
  * Is there a domain with constraints in type?  Core's domains have none that call
  * functions of users.
@@ -427,7 +401,7 @@ has_checked_domain(Oid type, PlanDependencies *depends)
 	{
 		case TYPTYPE_DOMAIN:
 			return domain_has_constraints(type) ||
-				has_checked_domain(getBaseType(type), depends);
+				has_checked_domain(type_below_domain(type), depends);
 		case TYPTYPE_COMPOSITE:
 			if (depends != NULL)
 				depends->relids = lappend_oid(depends->relids, get_typ_typrelid(type));
@@ -454,9 +428,52 @@ have_checked_domain(List *types, PlanDependencies *depends)
 	return false;
 }
 
+/* The type whose name is node, an expression; InvalidOid if that is not known yet, or wrong. */
+static Oid
+type_named(Node *node)
+{
+	LOCAL_FCINFO(fcinfo, 1);
+	Const	   *name = (Const *) node;
+	Oid			result;
+
+	if (!IsA(node, Const) || name->constisnull)
+		return InvalidOid;
+	InitFunctionCallInfoData(*fcinfo, NULL, 1, InvalidOid, NULL, NULL);
+	fcinfo->args[0].value = name->constvalue;
+	fcinfo->args[0].isnull = false;
+	result = DatumGetObjectId(to_regtype(fcinfo));
+	return fcinfo->isnull ? InvalidOid : result;
+}
+
+/*
+ * Does call, of a function of core, make a value of a type other than that of its result:
+ * one that is named, that of a row, or one that only its row knows?
+ */
+static bool
+checks_hidden_domain(FuncExpr *call, PlanDependencies *depends)
+{
+	Oid			type;
+
+	switch (call->funcid)
+	{
+		case F_PG_INPUT_IS_VALID:
+		case F_PG_INPUT_ERROR_INFO:
+			type = type_named(lsecond(call->args));
+			return !OidIsValid(type) || has_checked_domain(type, depends);
+		case F_JSONB_POPULATE_RECORD_VALID:
+			type = exprType(linitial(call->args));
+			return type == RECORDOID || has_checked_domain(type, depends);
+		default:
+			return call->funcresulttype == RECORDOID && call->args != NIL &&
+				exprType(linitial(call->args)) == RECORDOID;
+	}
+}
+
 static bool
 checks_domain(Node *node, PlanDependencies *depends)
 {
+	if (IsA(node, FuncExpr) && checks_hidden_domain((FuncExpr *) node, depends))
+		return true;
 	switch (nodeTag(node))
 	{
 		case T_RangeTblFunction:
@@ -473,8 +490,6 @@ checks_domain(Node *node, PlanDependencies *depends)
 		case T_FuncExpr:
 		case T_OpExpr:
 			return has_checked_domain(exprType(node), depends);
-		case T_Aggref:
-			return has_checked_domain(type_of_sent_elements(node), depends);
 		default:
 			return false;
 	}
@@ -529,7 +544,8 @@ is_client_function(Oid function, void *context)
 static bool
 is_restricted_function(Oid function, void *context)
 {
-	return func_parallel(function) != PROPARALLEL_SAFE;
+	/* a worker resets settings to other values than its leader */
+	return func_parallel(function) != PROPARALLEL_SAFE || function == F_PG_SHOW_ALL_SETTINGS;
 }
 
 static bool
@@ -553,8 +569,6 @@ takes_another_sample(Node *node)
 void
 tp_add_expression(Node *node, PlanFacts *facts)
 {
-	Oid			sent = type_of_sent_elements(node);
-
 	facts->user_code = facts->user_code || tp_expression_is_user_code(node);
 	facts->is_volatile = facts->is_volatile ||
 		expression_is_volatile(node, &facts->depends);
@@ -562,9 +576,8 @@ tp_add_expression(Node *node, PlanFacts *facts)
 		check_functions_in_node(node, is_any_volatile_function, NULL);
 	facts->varies = facts->varies || facts->calls_volatile || takes_another_sample(node);
 	facts->calls_restricted = facts->calls_restricted ||
-		(OidIsValid(sent) && !has_binary_format(sent)) ||
 		check_functions_in_node(node, is_restricted_function, NULL);
-	facts->depends_on_client = facts->depends_on_client || OidIsValid(sent) ||
+	facts->depends_on_client = facts->depends_on_client ||
 		check_functions_in_node(node, is_client_function, NULL);
 	facts->calls_unsafe = facts->calls_unsafe ||
 		check_functions_in_node(node, is_unsafe_function, NULL);

@@ -31,6 +31,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
 #include "foreign/fdwapi.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -38,6 +39,7 @@
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
 #include "optimizer/tlist.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
 #include "plan.h"
@@ -423,4 +425,27 @@ tp_add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
 		return;
 
 	make_paths(root, rel, rti, rte);
+}
+
+/*
+ * If root has array_agg() of values that are not passed by value, have each of its
+ * aggregates computed by one process: processes would send each other the values by the
+ * functions for the binary format of their type.  What is read may then be another value, as
+ * text is converted from and to the client's encoding, or an error, as the constraints of a
+ * domain are checked again.  Core sees to none of this.  To be called before core makes paths
+ * for grouping.
+ */
+void
+tp_aggregate_arrays_in_leader(PlannerInfo *root)
+{
+	ListCell   *lc;
+
+	foreach(lc, root->aggtransinfos)
+	{
+		AggTransInfo *info = lfirst(lc);
+
+		if (info->serialfn_oid == F_ARRAY_AGG_SERIALIZE &&
+			!get_typbyval(exprType((Node *) linitial_node(TargetEntry, info->args)->expr)))
+			root->hasNonSerialAggs = true;
+	}
 }

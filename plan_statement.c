@@ -45,24 +45,25 @@ is_function(Node *node)
  * parallel safe.  Another one is then planned without workers, as theirs would not do for
  * the leader: it may read the inner side of a nested loop again for each row, where the
  * other plan reads it once.  The planner modifies its Query, so a second planning gets a
- * copy, unless no table is large enough for workers.
+ * copy, unless workers will read no temporary table, as none is large enough.
  */
 static PlannedStmt *
 plan_with_workers(const PlannerCall *call, bool modifies)
 {
 	Query	   *parse = call->args.parse;
 	PlannerCall again = *call;
-	Planning	planning = {.temp_tables = true,.modifies = modifies};
+	Planning	planning = {.modifies = modifies};
+	bool		reads_temp = tp_reads_temp_table(parse);
 	List	   *flushed = NIL;
 	PlannedStmt *stmt;
 	bool		second_look;
 
+	planning.temp_tables = modifies ||
+		(reads_temp && tp_reads_large_table(parse)) ||
+		tp_any_range_table_entry(parse, is_function);
 	/* tables have more pages than the pool only if all buffers were used */
-	second_look = tp_buffer_was_used(tp_pool_size() - 1) &&
-		tp_reads_temp_table(parse);
-	again.args.parse = second_look ||
-		(!modifies && (tp_reads_large_table(parse) ||
-					   tp_any_range_table_entry(parse, is_function))) ?
+	second_look = reads_temp && tp_buffer_was_used(tp_pool_size() - 1);
+	again.args.parse = second_look || (planning.temp_tables && !modifies) ?
 		copyObject(parse) : NULL;
 	stmt = tp_call_planner(call, &planning);
 	if (stmt->parallelModeNeeded)

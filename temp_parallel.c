@@ -64,6 +64,8 @@ static void
 temp_parallel_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
 							   RangeTblEntry *rte)
 {
+	if (tp_planning_temp_tables() || tp_planning_modification())
+		tp_aggregate_arrays_in_leader(root);
 	/* children are treated with their topmost parent */
 	if (rel->reloptkind == RELOPT_BASEREL && tp_planning_temp_tables())
 	{

@@ -65,6 +65,16 @@
 #include "utils/resowner_private.h"
 #endif
 
+/* Functions that an older server does not have */
+#if PG_VERSION_NUM < 160000
+#define F_ARRAY_AGG_SERIALIZE	OID_MAX
+#define F_PG_INPUT_ERROR_INFO	(OID_MAX - 1)
+#define F_PG_INPUT_IS_VALID		(OID_MAX - 2)
+#endif
+#if PG_VERSION_NUM < 170000
+#define F_JSONB_POPULATE_RECORD_VALID	(OID_MAX - 3)
+#endif
+
 /* 18 shows a module's name and version in pg_get_loaded_modules(). */
 #if PG_VERSION_NUM >= 180000
 #define TP_MODULE_MAGIC \

@@ -55,7 +55,8 @@ SELECT count(*), sum(cardinality(txts)), pg_temp.wrong() AS wrong FROM r;
 SELECT pg_temp.launched() >= 0 AS counted;
 SELECT k, cardinality(array_agg(id)) FROM t GROUP BY k ORDER BY k;
 SELECT pg_temp.launched() AS launched;
--- A plan that is older than the client's encoding runs in the leader.
+-- A plan that is older than the client's encoding: what depends on that runs in the leader. Nor
+-- is text converted to that encoding and back, where it would not be the same, or cannot be.
 RESET client_encoding;
 SET plan_cache_mode = force_generic_plan;
 PREPARE arrays AS INSERT INTO r SELECT k, array_agg(txt) FROM t GROUP BY k;
@@ -70,10 +71,19 @@ EXECUTE encodings;
 SELECT pg_temp.launched() AS launched;
 SELECT count(*), sum(cardinality(txts)), pg_temp.wrong() AS wrong FROM r;
 RESET client_encoding;
+CREATE TEMP TABLE waves AS SELECT k, chr(12316) AS w FROM t;
+ANALYZE waves;
+PREPARE waves AS SELECT array_agg(DISTINCT ascii(ws[1])) FROM (SELECT k, array_agg(w) AS ws FROM waves GROUP BY k) a;
+EXECUTE waves;
+SET client_encoding = sjis;
+EXECUTE waves;
+SET client_encoding = latin1;
+EXECUTE waves;
+RESET client_encoding;
 DEALLOCATE ALL;
 
 --
--- Elements that cannot be sent, or not read again: there is an answer, as without workers.
+-- Elements that cannot be sent, or not read again: array_agg() of workers does not send them.
 --
 -- no binary format
 CREATE TEMP TABLE acls AS SELECT g % 3 AS k, makeaclitem(10, 10, 'SELECT', false) AS acl FROM generate_series(1, 6000) g;
@@ -87,7 +97,10 @@ CREATE TEMP TABLE words AS SELECT k, txt::word AS w FROM t;
 ANALYZE words;
 ALTER DOMAIN word ADD CHECK (length(VALUE) < 3) NOT VALID;
 SELECT k, cardinality(array_agg(w)) FROM words GROUP BY k ORDER BY k;
+-- empty ones, which are not read again
+SELECT k, cardinality(array_agg(plainto_tsquery('english', 'the'))) FROM t GROUP BY k ORDER BY k;
+SELECT k, cardinality(array_agg(circle(point(k, k), -1))) FROM t GROUP BY k ORDER BY k;
 
-DROP TABLE t, r, acls, words;
+DROP TABLE t, r, acls, words, waves;
 DROP DOMAIN word;
 DROP EXTENSION temp_parallel;

@@ -37,8 +37,27 @@ SELECT sum((('(' || id || ',1)')::noted_pair).a) FROM t;
 SELECT sum((jsonb_populate_record(NULL::noted_pair, jsonb_build_object('a', id))).a) FROM t;
 SELECT sum(a) FROM (SELECT max(id)::noted AS a FROM t GROUP BY id % 2) s;
 SELECT count(*) FROM t WHERE id IN (SELECT unnest(('{' || o.id || '}')::noted[]) FROM other o);
+CREATE TEMP TABLE has_noted AS SELECT id, 1::noted AS n FROM t WHERE id <= 10;
 SELECT workers_launched - :before_workers_launched AS launched FROM temp_parallel_stats();
 SELECT n FROM log;
+-- in a row of which the query does not name the type
+SELECT count(jsonb_populate_record(ROW(h.n, t.id), jsonb_build_object('f1', t.id))) FROM t JOIN has_noted h USING (id);
+-- a type that is only named, where the server has such functions
+DO $$
+DECLARE
+	test text;
+	n bigint;
+BEGIN
+	FOREACH test IN ARRAY ARRAY['pg_input_is_valid(id::text, ''noted'')',
+		'pg_input_is_valid(id::text, CASE WHEN id > 0 THEN ''noted'' END)',
+		'jsonb_populate_record_valid(NULL::noted_pair, jsonb_build_object(''a'', id))'] LOOP
+		IF to_regproc(split_part(test, '(', 1)) IS NOT NULL THEN
+			EXECUTE format('SELECT count(*) FROM t WHERE %s', test) INTO n;
+			ASSERT n = (SELECT count(*) FROM other), test;
+		END IF;
+	END LOOP;
+END $$;
+DROP TABLE has_noted;
 SELECT workers_launched FROM temp_parallel_stats() \gset before_
 -- what the constraint calls is not looked at, as that may be in other functions
 CREATE DOMAIN positive AS int CHECK (VALUE > 0);
@@ -51,10 +70,20 @@ SELECT workers_launched - :before_workers_launched AS launched FROM temp_paralle
 CREATE TEMP TABLE checked AS SELECT id::positive AS p FROM t;
 SELECT max(p) FROM checked;
 SELECT workers_launched - :before_workers_launched AS launched FROM temp_parallel_stats();
+-- A plan is made anew if a domain that another one is made of gets a constraint.
+CREATE DOMAIN free_free AS free;
+CREATE TYPE free_row AS (a free_free);
+PREPARE free AS SELECT sum((('(' || id || ')')::free_row).a) FROM t;
+EXECUTE free;
+SELECT workers_launched - :before_workers_launched AS launched FROM temp_parallel_stats();
+ALTER DOMAIN free ADD CHECK (notes());
+EXECUTE free;
+SELECT workers_launched - :before_workers_launched AS launched FROM temp_parallel_stats();
+DEALLOCATE free;
 DROP TABLE checked;
 DROP EXTENSION temp_parallel;
-DROP TYPE noted_pair;
-DROP DOMAIN noted, positive, free;
+DROP TYPE noted_pair, free_row;
+DROP DOMAIN noted, positive, free_free, free;
 DROP FUNCTION notes();
 
 -- Not even the table that the worker is scanning.
