@@ -613,15 +613,18 @@ class Generator:
                                                     "enable_hashjoin": "on", "work_mem": "64MB"})
 
     def defaults(self):
-        """A default argument that must not be evaluated in parallel mode.
+        """A default argument, or a domain that is only named, that must not be evaluated in parallel mode.
 
-        The server does so over permanent tables."""
+        The server does so over permanent tables. Before 16 it has no function for the latter."""
         rng = self.rng
         tables = [t for t in self.tables if t.kind != "permanent"]
         if not tables:
             return self.aggregates()
         table = rng.choice(tables)
         rows = f"FROM {table.name} r WHERE {self.qual(Rel('r', table.columns))}"
+        if random.Random(rows).random() < 0.3:
+            return Query(f"SELECT count(*) AS x1 {rows} AND pg_input_is_valid(r.id::text, 'fz.number')", kind="named domain",
+                         may_fail=True, off={"max_parallel_workers_per_gather": "0"})
         return Query(rng.choice([
             f"SELECT count(*) AS x1, sum(fz.numbered(r.id)) AS x2 {rows}",
             f"SELECT r.id AS x1 {rows} AND fz.numbered(r.id) % 7 = {rng.randrange(7)}",
@@ -637,6 +640,12 @@ class Generator:
         if not tables:
             return self.aggregates()
         table = rng.choice(tables)
+        if rng.random() < 0.2:
+            # some of them cannot be sent to another process and read there
+            element = rng.choice(["plainto_tsquery('english', CASE r.id % 9 WHEN 0 THEN '' ELSE 'cat' END)",
+                                  "circle(point(r.id, r.part), r.part - 1)", "makeaclitem(10, 10, 'SELECT', r.id % 2 = 0)", "r"])
+            return Query(f"SELECT a.part AS x1, cardinality(a.l) AS x2 FROM (SELECT r.part, array_agg({element}) AS l"
+                         f" FROM {table.name} r GROUP BY r.part) a", kind="elements of arrays", settings={"cpu_operator_cost": "0.5"})
         arrays = (f"SELECT r.part, array_agg(chr(233) || r.id) AS l FROM {table.name} r"
                   f" WHERE {self.qual(Rel('r', table.columns))} GROUP BY r.part")
         return Query(rng.choice([
