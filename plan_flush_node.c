@@ -268,7 +268,8 @@ tp_place_flush_nodes(PlannedStmt *stmt, const Planning *planning)
 	int			last_id = all.last_node_id;
 	ListCell   *lc;
 
-	if ((planning->temp_tables || planning->modifies) &&
+	/* without a Gather, parallel mode is debug_parallel_query's */
+	if ((planning->temp_tables || planning->modifies || all.gathers == NIL) &&
 		((all.unknown && (stmt->rowMarks != NIL || tp_names_temp_table(stmt->rtable))) ||
 		 ((planning->modifies || all.temp_tables != NIL) &&
 		  (all.unsafe || all.calls_unsafe || tp_must_run_in_leader(stmt, planning->modifies)))))

@@ -40,6 +40,10 @@ SELECT count(*) FROM t WHERE id IN (SELECT unnest(('{' || o.id || '}')::noted[])
 CREATE TEMP TABLE has_noted AS SELECT id, 1::noted AS n FROM t WHERE id <= 10;
 SELECT workers_launched - :before_workers_launched AS launched FROM temp_parallel_stats();
 SELECT n FROM log;
+-- Nor is there parallel mode without workers.
+SELECT set_config(name, 'on', false) AS debugging FROM pg_settings WHERE name IN ('debug_parallel_query', 'force_parallel_mode');
+SELECT sum((('(' || id || ',1)')::noted_pair).a) FROM t;
+SELECT set_config(name, 'off', false) AS debugging FROM pg_settings WHERE name IN ('debug_parallel_query', 'force_parallel_mode');
 -- in a row of which the query does not name the type
 SELECT count(jsonb_populate_record(ROW(h.n, t.id), jsonb_build_object('f1', t.id))) FROM t JOIN has_noted h USING (id);
 -- a type that is only named, where the server has such functions
