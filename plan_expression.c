@@ -35,6 +35,7 @@
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
+#include "common/keywords.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
@@ -428,21 +429,31 @@ have_checked_domain(List *types, PlanDependencies *depends)
 	return false;
 }
 
-/* The type whose name is node, an expression; InvalidOid if that is not known yet, or wrong. */
-static Oid
-type_named(Node *node)
+/*
+ * May node, an expression for the name of a type, name one in which there is a domain with
+ * constraints?  The name is not parsed, as that raises errors which the call may not.  Not
+ * known are names with a schema.
+ */
+static bool
+may_name_checked_domain(Node *node, PlanDependencies *depends)
 {
-	LOCAL_FCINFO(fcinfo, 1);
 	Const	   *name = (Const *) node;
-	Oid			result;
+	char	   *word;
+	int			keyword;
+	Oid			type;
 
 	if (!IsA(node, Const) || name->constisnull)
-		return InvalidOid;
-	InitFunctionCallInfoData(*fcinfo, NULL, 1, InvalidOid, NULL, NULL);
-	fcinfo->args[0].value = name->constvalue;
-	fcinfo->args[0].isnull = false;
-	result = DatumGetObjectId(to_regtype(fcinfo));
-	return fcinfo->isnull ? InvalidOid : result;
+		return true;
+	word = TextDatumGetCString(name->constvalue);
+	if (strcmp(word, "double precision") == 0)
+		return false;
+	word[strcspn(word, " ([")] = '\0';
+	/* as "integer", to the parser a type of core */
+	keyword = ScanKeywordLookup(word, &ScanKeywords);
+	if (keyword >= 0 && ScanKeywordCategories[keyword] == COL_NAME_KEYWORD)
+		return false;
+	type = TypenameGetTypid(word);
+	return !OidIsValid(type) || has_checked_domain(type, depends);
 }
 
 /*
@@ -458,8 +469,7 @@ checks_hidden_domain(FuncExpr *call, PlanDependencies *depends)
 	{
 		case F_PG_INPUT_IS_VALID:
 		case F_PG_INPUT_ERROR_INFO:
-			type = type_named(lsecond(call->args));
-			return !OidIsValid(type) || has_checked_domain(type, depends);
+			return may_name_checked_domain(lsecond(call->args), depends);
 		case F_JSONB_POPULATE_RECORD_VALID:
 			type = exprType(linitial(call->args));
 			return type == RECORDOID || has_checked_domain(type, depends);

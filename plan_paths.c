@@ -427,6 +427,20 @@ tp_add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
 	make_paths(root, rel, rti, rte);
 }
 
+/* Are the values of args, a List of TargetEntry, passed by value, if there are any? */
+static bool
+are_by_value(List *args)
+{
+	ListCell   *lc;
+
+	foreach(lc, args)
+	{
+		if (!get_typbyval(exprType((Node *) lfirst_node(TargetEntry, lc)->expr)))
+			return false;
+	}
+	return args != NIL;
+}
+
 /*
  * If root has array_agg() of values that are not passed by value, have each of its
  * aggregates computed by one process: processes would send each other the values by the
@@ -444,8 +458,7 @@ tp_aggregate_arrays_in_leader(PlannerInfo *root)
 	{
 		AggTransInfo *info = lfirst(lc);
 
-		if (info->serialfn_oid == F_ARRAY_AGG_SERIALIZE &&
-			!get_typbyval(exprType((Node *) linitial_node(TargetEntry, info->args)->expr)))
+		if (info->serialfn_oid == F_ARRAY_AGG_SERIALIZE && !are_by_value(info->args))
 			root->hasNonSerialAggs = true;
 	}
 }

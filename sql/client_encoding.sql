@@ -100,6 +100,16 @@ SELECT k, cardinality(array_agg(w)) FROM words GROUP BY k ORDER BY k;
 -- empty ones, which are not read again
 SELECT k, cardinality(array_agg(plainto_tsquery('english', 'the'))) FROM t GROUP BY k ORDER BY k;
 SELECT k, cardinality(array_agg(circle(point(k, k), -1))) FROM t GROUP BY k ORDER BY k;
+-- an aggregate of users that makes arrays, of no argument
+DO $$
+BEGIN
+	IF to_regproc('array_agg_serialize') IS NOT NULL THEN
+		CREATE FUNCTION pg_temp.nothing(internal) RETURNS internal LANGUAGE internal IMMUTABLE PARALLEL SAFE AS 'int8inc_support';
+		CREATE AGGREGATE pg_temp.nothing(*) (SFUNC = pg_temp.nothing, STYPE = internal, FINALFUNC = array_agg_serialize,
+			COMBINEFUNC = array_agg_combine, SERIALFUNC = array_agg_serialize, DESERIALFUNC = array_agg_deserialize, PARALLEL = SAFE);
+		EXECUTE 'EXPLAIN SELECT pg_temp.nothing(*) FROM t';
+	END IF;
+END $$;
 
 DROP TABLE t, r, acls, words, waves;
 DROP DOMAIN word;

@@ -60,8 +60,32 @@ BEGIN
 			ASSERT n = (SELECT count(*) FROM other), test;
 		END IF;
 	END LOOP;
+	-- a wrong name is an error only if the function is called
+	FOREACH test IN ARRAY ARRAY['int4((', 'a.b.c.d', 'numeric(99999,3)', 'pg_toast.t'] LOOP
+		IF to_regproc('pg_input_is_valid') IS NOT NULL THEN
+			EXECUTE format('SELECT count(*) FROM t WHERE id < 0 AND pg_input_is_valid(id::text, %L)', test) INTO n;
+			ASSERT n = 0, test;
+		END IF;
+	END LOOP;
 END $$;
 DROP TABLE has_noted;
+-- Types of the server do not keep workers away.
+DO $$
+DECLARE
+	type text;
+	line text;
+	gather bool;
+BEGIN
+	FOREACH type IN ARRAY ARRAY['integer', 'int4', 'numeric(10,2)', 'double precision', 'int4[]'] LOOP
+		gather = to_regproc('pg_input_is_valid') IS NULL;
+		IF NOT gather THEN
+			FOR line IN EXECUTE format('EXPLAIN SELECT count(*) FROM t WHERE pg_input_is_valid(id::text, %L)', type) LOOP
+				gather = gather OR line ~ 'Gather';
+			END LOOP;
+		END IF;
+		ASSERT gather, type;
+	END LOOP;
+END $$;
 SELECT workers_launched FROM temp_parallel_stats() \gset before_
 -- what the constraint calls is not looked at, as that may be in other functions
 CREATE DOMAIN positive AS int CHECK (VALUE > 0);
