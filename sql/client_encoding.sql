@@ -8,18 +8,11 @@ LOAD 'temp_parallel';
 SET parallel_leader_participation = off;
 SET cpu_operator_cost = 0.5;
 CREATE EXTENSION temp_parallel;
+\i sql/include/launched.sql
 
 CREATE TEMP TABLE t AS SELECT g AS id, g % 3 AS k, chr(233) || g AS txt FROM generate_series(1, 6000) g;
 CREATE TEMP TABLE r (k int, txts text[]);
 ANALYZE t;
--- How many workers were launched since the last call?
-CREATE FUNCTION pg_temp.launched() RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE
-	n bigint = (temp_parallel_stats()).workers_launched;
-BEGIN
-	PERFORM temp_parallel_stats_reset();
-	RETURN n;
-END $$;
 CREATE FUNCTION pg_temp.wrong() RETURNS bigint LANGUAGE sql AS
 'SELECT count(*) FROM (SELECT unnest(txts) AS txt FROM r) u WHERE left(txt, 1) <> chr(233) OR length(txt) > 5';
 

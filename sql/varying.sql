@@ -9,19 +9,12 @@ LOAD 'temp_parallel';
 SET enable_nestloop = off;
 SET enable_mergejoin = off;
 CREATE EXTENSION temp_parallel;
+\i sql/include/launched.sql
 
 CREATE TEMP TABLE big AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 6000) g;
 CREATE TEMP TABLE small WITH (parallel_workers = 0) AS SELECT g AS k FROM generate_series(0, 9) g;
 CREATE TEMP TABLE results (k int, u text);
 ANALYZE big, small, results;
--- How many workers were launched since the last call?
-CREATE FUNCTION pg_temp.launched() RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE
-	n bigint = (temp_parallel_stats()).workers_launched;
-BEGIN
-	PERFORM temp_parallel_stats_reset();
-	RETURN n;
-END $$;
 
 --
 -- The inner side of a join is read by each process, but is to have one value for each row.
