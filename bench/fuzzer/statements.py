@@ -102,6 +102,9 @@ FUNCTIONS = [
     # The planner adds the argument when it has looked for functions that are not parallel safe.
     "CREATE FUNCTION fz.numbered(i int, n bigint DEFAULT nextval('fz.numbers')) RETURNS int LANGUAGE plpgsql"
     " IMMUTABLE PARALLEL SAFE AS $$ BEGIN RETURN i + 0 * n; END $$",
+    # before 16
+    "DO $do$ BEGIN IF to_regproc('pg_catalog.pg_input_is_valid') IS NULL THEN CREATE FUNCTION fz.pg_input_is_valid(text, text)"
+    " RETURNS bool LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT true'; END IF; END $do$",
     "CREATE DOMAIN fz.number AS int CHECK (nextval('fz.numbers') > VALUE - 1000000)",
     "CREATE FUNCTION fz.counted(t text, p int) RETURNS text LANGUAGE plpgsql STABLE PARALLEL"
     " RESTRICTED AS $$ DECLARE n bigint; BEGIN EXECUTE format('SELECT sum(id) FROM %I WHERE"
