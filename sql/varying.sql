@@ -140,6 +140,8 @@ SELECT last_value >= 12600 AS counted FROM s;
 CREATE FUNCTION pg_temp.with_small(i int, n float8 DEFAULT pg_temp.reads_small()) RETURNS float8
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN RETURN i * n; END $$;
 SELECT count(*) FROM big WHERE pg_temp.with_small(id) > 100;
+-- to what a worker would reset a setting
+SELECT count(*) FROM big WHERE k::text NOT IN (SELECT reset_val FROM pg_settings WHERE name = 'work_mem');
 SELECT pg_temp.launched() AS launched;
 -- the domain of a column that MERGE leaves out
 CREATE FUNCTION pg_temp.notes(int) RETURNS bool LANGUAGE plpgsql AS $$
