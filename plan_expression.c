@@ -430,12 +430,12 @@ have_checked_domain(List *types, PlanDependencies *depends)
 }
 
 /*
- * May node, an expression for the name of a type, name one in which there is a domain with
- * constraints?  The name is not parsed, as that raises errors which the call may not.  Not
- * known are names with a schema.
+ * May node, an expression for the name of a type, name one that is not core's?  The name is
+ * not parsed, as that raises errors which the call may not.  So what it cannot be
+ * compared with is taken for one: capitals, quotes and schemas.
  */
 static bool
-may_name_checked_domain(Node *node, PlanDependencies *depends)
+may_name_type_of_user(Node *node)
 {
 	Const	   *name = (Const *) node;
 	char	   *word;
@@ -445,6 +445,8 @@ may_name_checked_domain(Node *node, PlanDependencies *depends)
 	if (!IsA(node, Const) || name->constisnull)
 		return true;
 	word = TextDatumGetCString(name->constvalue);
+	if (strchr(word, '.') != NULL)
+		return true;
 	if (strcmp(word, "double precision") == 0)
 		return false;
 	word[strcspn(word, " ([")] = '\0';
@@ -453,7 +455,7 @@ may_name_checked_domain(Node *node, PlanDependencies *depends)
 	if (keyword >= 0 && ScanKeywordCategories[keyword] == COL_NAME_KEYWORD)
 		return false;
 	type = TypenameGetTypid(word);
-	return !OidIsValid(type) || has_checked_domain(type, depends);
+	return !OidIsValid(type) || type >= FirstNormalObjectId;
 }
 
 /*
@@ -469,7 +471,7 @@ checks_hidden_domain(FuncExpr *call, PlanDependencies *depends)
 	{
 		case F_PG_INPUT_IS_VALID:
 		case F_PG_INPUT_ERROR_INFO:
-			return may_name_checked_domain(lsecond(call->args), depends);
+			return may_name_type_of_user(lsecond(call->args));
 		case F_JSONB_POPULATE_RECORD_VALID:
 			type = exprType(linitial(call->args));
 			return type == RECORDOID || has_checked_domain(type, depends);

@@ -46,13 +46,18 @@ SELECT sum((('(' || id || ',1)')::noted_pair).a) FROM t;
 SELECT set_config(name, 'off', false) AS debugging FROM pg_settings WHERE name IN ('debug_parallel_query', 'force_parallel_mode');
 -- in a row of which the query does not name the type
 SELECT count(jsonb_populate_record(ROW(h.n, t.id), jsonb_build_object('f1', t.id))) FROM t JOIN has_noted h USING (id);
--- a type that is only named, where the server has such functions
+-- a type that is only named, where the server has such functions; the names are as the parser
+-- reads them, whatever there is of the same name in capitals or as a schema's
+CREATE TYPE "Noted" AS (a int);
+CREATE SCHEMA date;
+CREATE DOMAIN date.noted AS noted;
 DO $$
 DECLARE
 	test text;
 	n bigint;
 BEGIN
 	FOREACH test IN ARRAY ARRAY['pg_input_is_valid(id::text, ''noted'')',
+		'pg_input_is_valid(id::text, ''Noted'')', 'pg_input_is_valid(id::text, ''date .noted'')',
 		'pg_input_is_valid(id::text, CASE WHEN id > 0 THEN ''noted'' END)',
 		'jsonb_populate_record_valid(NULL::noted_pair, jsonb_build_object(''a'', id))'] LOOP
 		IF to_regproc(split_part(test, '(', 1)) IS NOT NULL THEN
@@ -69,6 +74,9 @@ BEGIN
 	END LOOP;
 END $$;
 DROP TABLE has_noted;
+DROP DOMAIN date.noted;
+DROP SCHEMA date;
+DROP TYPE "Noted";
 -- Types of the server do not keep workers away.
 DO $$
 DECLARE

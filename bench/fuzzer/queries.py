@@ -622,8 +622,10 @@ class Generator:
             return self.aggregates()
         table = rng.choice(tables)
         rows = f"FROM {table.name} r WHERE {self.qual(Rel('r', table.columns))}"
-        if random.Random(rows).random() < 0.3:
-            return Query(f"SELECT count(*) AS x1 {rows} AND pg_input_is_valid(r.id::text, 'fz.number')", kind="named domain",
+        own = random.Random(rows)
+        if own.random() < 0.3:
+            name = own.choice(["fz.number", "number", "Number"])
+            return Query(f"SELECT count(*) AS x1 {rows} AND pg_input_is_valid(r.id::text, '{name}')", kind="named domain",
                          off={"max_parallel_workers_per_gather": "0"})
         return Query(rng.choice([
             f"SELECT count(*) AS x1, sum(fz.numbered(r.id)) AS x2 {rows}",

@@ -105,6 +105,7 @@ FUNCTIONS = [
     # before 16
     "DO $do$ BEGIN IF to_regproc('pg_catalog.pg_input_is_valid') IS NULL THEN CREATE FUNCTION fz.pg_input_is_valid(text, text)"
     " RETURNS bool LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT true'; END IF; END $do$",
+    'CREATE TYPE fz."Number" AS (a int)',
     "CREATE DOMAIN fz.number AS int CHECK (nextval('fz.numbers') > VALUE - 1000000)",
     "CREATE FUNCTION fz.counted(t text, p int) RETURNS text LANGUAGE plpgsql STABLE PARALLEL"
     " RESTRICTED AS $$ DECLARE n bigint; BEGIN EXECUTE format('SELECT sum(id) FROM %I WHERE"
