@@ -55,7 +55,7 @@ FROM temp_parallel_pages();
 COMMENT ON VIEW pg_local_buffers IS
 'local buffers of this session, one row each; nulls where a buffer holds no page';
 COMMENT ON COLUMN pg_local_buffers.bufferid IS
-'number of the buffer, from 1 to temp_buffers';
+'number of the buffer, from 1 to the number of local buffers';
 COMMENT ON COLUMN pg_local_buffers.pins IS
 'pins that this session holds on the buffer';
 
@@ -150,9 +150,9 @@ COMMENT ON COLUMN temp_parallel_tables.pages IS
 COMMENT ON COLUMN temp_parallel_tables.dirty_pages IS
 'dirty local buffers of the table, its indexes and its TOAST table';
 COMMENT ON COLUMN temp_parallel_tables.flush_cost IS
-'what the planner would charge for writing them if the account were empty';
+'planner cost of writing these pages, and of looking at the local buffers in use';
 COMMENT ON COLUMN temp_parallel_tables.account IS
-'what workers would have saved so far had the table been clean, and what sharing its pages has cost; subtracted from the flush cost';
+'what workers would have saved so far had the table been clean, and what sharing its pages has cost; the planner subtracts it from the cost of a flush';
 
 GRANT SELECT ON temp_parallel_tables TO PUBLIC;
 
