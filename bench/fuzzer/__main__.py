@@ -21,6 +21,8 @@ SUSPECT = re.compile(
 HARMLESS = re.compile(r"terminating connection because of crash|there is (no|already a) transaction"
                       r"|SET LOCAL can only be used in transaction blocks|/nonexistent/file"
                       r"|is still referenced from table")
+# An index of a temporary table without its first page.
+EMPTIED = re.compile(r'could not read blocks? \S+ in file "[^"]*/t\d+_\d+": read only 0 of ')
 
 
 def arguments():
@@ -54,8 +56,8 @@ class Log:
         self.path = path
         self.position = os.path.getsize(path) if path else 0
 
-    def suspects(self, gone=()):
-        """New lines that should not be there; gone: files that may be missing."""
+    def suspects(self, episode):
+        """New lines that should not be there, of the episode that has ended."""
         if not self.path:
             return []
         with open(self.path, encoding="utf-8", errors="replace") as f:
@@ -64,7 +66,8 @@ class Log:
             self.position = f.tell()
         return [line for line in text.splitlines()
                 if SUSPECT.search(line) and not HARMLESS.search(line)
-                and not any(f'could not open file "{path}' in line for path in gone)]
+                and not any(f'could not open file "{path}' in line for path in episode.gone)
+                and not (episode.emptied and EMPTIED.search(line))]
 
 
 def prepare(options):
@@ -137,15 +140,15 @@ def main():
         try:
             current = Episode(options, number, counts)
             current.run()
-            suspects = log.suspects(current.gone)
+            suspects = log.suspects(current)
             if suspects:
                 raise Failure("in the server's log", [])
         except Failure as failure:
             failures += 1
             if not str(failure).startswith("in the"):
-                suspects = log.suspects(current.gone)
+                suspects = log.suspects(current)
             failed(options, number, counts.queries, failure, suspects)
-            log.suspects()
+            log.suspects(current)
             if failures >= options.failures:
                 break
         now = time.monotonic()

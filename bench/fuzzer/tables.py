@@ -28,6 +28,7 @@ class Tables:
         self.sources = []           # tables of wide values
         self.many = None            # a table with hundreds of partitions
         self.gone = []              # files that the server's log may report as missing
+        self.emptied = False        # or indexes as empty
 
     # ---------- statements ----------
 
