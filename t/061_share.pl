@@ -56,9 +56,12 @@ is($node->safe_psql('postgres', "$fill $query $stats"), "$answer\nt|f|", 'shared
 # The process that finds out loads the library from where the session has, which need not be in
 # dynamic_library_path.
 {
+	# where this session has it from, which with DESTDIR is not --pkglibdir
+	my $library_file = $node->safe_psql('postgres', q{SELECT (regexp_match(pg_read_file('/proc/self/maps'), '/[^\n]*/temp_parallel[.]so'))[1];});
+	my $library_path = $node->safe_psql('postgres', 'SHOW dynamic_library_path;');
+
 	# before 17, its path must be short
 	my $copy = PostgreSQL::Test::Utils::tempdir_short() . '/temp_parallel.so';
-	my $library_file = $node->config_data('--pkglibdir') . '/temp_parallel.so';
 	copy($library_file, $copy) or die "$library_file: $!";
 	local $ENV{PGOPTIONS} = "-c session_preload_libraries=$copy";
 
@@ -66,7 +69,7 @@ is($node->safe_psql('postgres', "$fill $query $stats"), "$answer\nt|f|", 'shared
 	$node->reload;
 	like($node->safe_psql('postgres', "$fill EXPLAIN (ANALYZE, COSTS OFF) $query"), qr/Shared: pages=/,
 		'shared by a library that was loaded by its path');
-	$node->append_conf('postgresql.conf', "dynamic_library_path = '\$libdir'");
+	$node->append_conf('postgresql.conf', "dynamic_library_path = '$library_path'");
 	$node->reload;
 }
 
