@@ -18,6 +18,8 @@ from ..common.session import DEFAULTS, OFF, ON, UNLOGGED, connect, use, value
 ARMS = (OFF, ON, UNLOGGED)
 SHORT = 20          # ms: a difference of 5 % cannot be told below
 AIMS = {"run ahead": {"off": 0.70}, "the whole job": {"off": 0.80, "unlogged": 0.90}}
+# The longest of those that have workers in no way: COPY, a window function, an INSERT of all rows.
+SERIAL = {"copy, first fill", "delete by row_number", "insert sales, enriched"}
 
 # The same rows before each job.
 REFILL = """
@@ -140,6 +142,9 @@ def report(runs, title):
     for name, chosen in (("run ahead", {s.name for s in known if s.ahead}),
                          ("the whole job", {s.name for s in known})):
         missed += print_row(total(runs, name, chosen), name, ARMS, AIMS[name])
+    serial, job = (measure.median_ms(total(runs, "", names), "", "job", "on")
+                   for names in (SERIAL, {s.name for s in known}))
+    print(f"{'; '.join(sorted(SERIAL))}: {serial / job:.0%} of the whole job, on")
     return missed
 
 
