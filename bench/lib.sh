@@ -60,7 +60,7 @@ python_venv() {
 	python=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 	venv=$cache/temp_parallel/$1-$python-$(cksum <"$2" | tr ' ' -)
 	[ ! -e "$venv/complete" ] || return 0
-	apt_install_missing python3-venv
+	apt_install_missing python3-venv ca-certificates
 	progress "installing Python packages ($1) for Python $python"
 	if ! run "$work/venv.log" python3 -m venv --clear "$venv" ||
 		! run "$work/venv.log" "$venv/bin/pip" install --quiet \
