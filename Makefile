@@ -57,7 +57,7 @@ ISOLATION_OPTS = --no-locale --encoding=UTF8 --load-extension=temp_parallel
 # t/*.pl start their own servers, for what needs a restart or a crash.
 TAP_TESTS = 1
 
-# The TAP tests that users and packagers run, so that installcheck takes a few
+# The TAP tests that users and packagers run, so that installcheck takes less than five
 # minutes: all that depend on the server, the compiler or the system. What looks for
 # rare errors at random, or needs Python and a network, is left to script/test; all
 # tests: make installcheck PROVE_TESTS='t/*.pl'

@@ -142,8 +142,8 @@ def report(runs, title):
     for name, chosen in (("run ahead", {s.name for s in known if s.ahead}),
                          ("the whole job", {s.name for s in known})):
         missed += print_row(total(runs, name, chosen), name, ARMS, AIMS[name])
-    serial, job = (measure.median_ms(total(runs, "", names), "", "job", "on")
-                   for names in (SERIAL, {s.name for s in known}))
+    serial, job = (sum(measure.median_ms(runs, name, "job", "on") for name in names)
+                   for names in (SERIAL, [s.name for s in known]))
     print(f"{'; '.join(sorted(SERIAL))}: {serial / job:.0%} of the whole job, on")
     return missed
 
