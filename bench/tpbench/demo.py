@@ -136,7 +136,7 @@ def compare(conn, queries, rounds, progress):
     ratios = {}
     for name, sql in queries.items():
         for n in range(rounds):
-            for arm in measure.rotated(ARMS, n):
+            for arm in measure.in_turns(ARMS, n):
                 progress.step(f"{name} {arm.name}, round {n + 1}")
                 runs.append(measure.run(conn, arm, sql, name, "repeat", n))
         progress.clear()

@@ -73,7 +73,7 @@ def measure_pool(args, pool, progress):
                 loads.append(load_average())
                 if phase == "clean":
                     clean(conn)
-                for arm in measure.rotated(ARMS, n):
+                for arm in measure.in_turns(ARMS, n):
                     if phase == "fresh":
                         fill(conn, args.rows)
                     one = run(conn, arm, name, phase, n)

@@ -73,7 +73,7 @@ def main():
         for name, sql in statements.items():
             progress.step(f"round {n + 1} {name}, {left}")
             loads.append(load_average())
-            for arm in measure.rotated(ARMS, n):
+            for arm in measure.in_turns(ARMS, n):
                 runs.append(run(conn, arm, sql, name, "warm" if n < 0 else "repeat", n))
             left.advance()
 

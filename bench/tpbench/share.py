@@ -79,7 +79,7 @@ def main():
         for name in QUERIES:
             progress.step(f"round {n + 1} {name}, {left}")
             loads.append(load_average())
-            for arm in measure.rotated(ARMS, n):
+            for arm in measure.in_turns(ARMS, n):
                 runs.append(run(conn, arm, name, "warm" if n < 0 else "repeat", n))
             left.advance()
 

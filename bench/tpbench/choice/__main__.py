@@ -39,7 +39,7 @@ def time_point(conn, point, arms, pairs, each):
     not count; pages are dirtied before each run, as the flush cleans them."""
     runs = {arm.name: [] for arm in arms}
     for n in range(-1, pairs):
-        for arm in measure.rotated(arms, n):
+        for arm in measure.in_turns(arms, n):
             grid.make_dirty(conn, point.dirty)
             run = measure.run(conn, arm, point.sql, point.name, "repeat", n)
             if run.plan != arm.name:

@@ -45,11 +45,13 @@ def run(conn, arm, sql, workload, phase, round):
                    digest(cur.pgresult))
 
 
-def rotated(arms, round):
-    """The arms, another one first in each round, so that no arm always profits from the
-    caches that its predecessor has filled."""
-    shift = round % len(arms)
-    return arms[shift:] + arms[:shift]
+def in_turns(arms, round):
+    """The arms in the order of this round. That of an odd round is the reverse of the one
+    before, so that in an even number of rounds each arm runs as often before as after each
+    other one, and profits as often from the caches that the other has filled."""
+    shift = round // 2 % len(arms)
+    order = arms[shift:] + arms[:shift]
+    return order[::-1] if round % 2 else order
 
 
 def explain(conn, arm, sql, options="COSTS OFF"):

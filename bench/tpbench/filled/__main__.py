@@ -38,7 +38,7 @@ def measured(args, progress):
     left = TimeLeft(args.rounds * len(ARMS) * len(args.only))
     for n in range(args.rounds):
         for name in args.only:
-            for arm in measure.rotated(ARMS, n):
+            for arm in measure.in_turns(ARMS, n):
                 progress.step(f"round {n + 1} {name} {arm.name}, {left}")
                 loads.append(load_average())
                 sequences.append(sequence.run(DEFAULTS, arm, name, n, args.rows, args.queries))

@@ -93,7 +93,7 @@ def run_small(rounds, progress):
         conn.execute(SMALL)
         runs = []
         for n in range(10 * rounds):
-            for arm in measure.rotated(ARMS[:2], n):
+            for arm in measure.in_turns(ARMS[:2], n):
                 use(conn, arm)
                 runs += [run(conn, arm, s, n) for s in statements("small.sql")]
     return runs
@@ -162,7 +162,7 @@ def main():
     left = TimeLeft(args.rounds * len(results) * len(ARMS))
     for n in range(args.rounds):
         for size, runs in results.items():
-            for arm in measure.rotated(ARMS, n):
+            for arm in measure.in_turns(ARMS, n):
                 progress.step(f"round {n + 1} {size} {arm.name}, {left}")
                 loads.append(load_average())
                 runs += run_job({"temp_buffers": size}, file, arm, n)

@@ -101,7 +101,7 @@ class Bench:
         runs = {name: [] for name in policies}
         run(conn, sequence, policies[(False,) * sequence.parts], digests)
         for n in range(self.args.rounds):
-            for name in measure.rotated(list(policies), n):
+            for name in measure.in_turns(list(policies), n):
                 runs[name].append(run(conn, sequence, policies[name], digests))
                 each()
         if len(digests) != 1:

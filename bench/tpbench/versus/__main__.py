@@ -64,7 +64,7 @@ def first_runs(conn, chosen, rounds, progress):
     left = TimeLeft(len(first) * rounds * len(ARMS))
     for workload in first:
         for n in range(rounds):
-            for arm in measure.rotated(ARMS, n):
+            for arm in measure.in_turns(ARMS, n):
                 progress.step(f"first run of {workload.name} {arm.name}, {left}")
                 use(conn, arm)
                 workload.refill(conn)
@@ -94,7 +94,7 @@ def repeated_runs(conn, chosen, rounds, progress):
     left = TimeLeft(sum(weight.values()) * rounds)
     for n in range(rounds):
         for workload in chosen:
-            for arm in measure.rotated(ARMS, n):
+            for arm in measure.in_turns(ARMS, n):
                 progress.step(f"round {n + 1} {workload.name} {arm.name}, {left}")
                 runs.append(measure.run(conn, arm, workload.sql, workload.name, "repeat", n))
                 left.advance(weight[workload.name, arm.name])
