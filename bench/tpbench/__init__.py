@@ -2,6 +2,6 @@
 
 Packages: versus (bench/versus), filled (bench/fill_and_query), choice
 (bench/planner_choice), sequences (bench/planner_sequences), job (bench/job), and common,
-which several of them use. Programs of a single module: demo, share, insert_select,
-index_build.
+which several of them use. Programs of a single module: demo, share, planning,
+insert_select, index_build.
 """
