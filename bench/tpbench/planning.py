@@ -6,7 +6,6 @@ first round of each phase does not count: it fills the caches.
 
 import argparse
 from collections import Counter
-from statistics import median
 
 from .common import measure, tpch
 from .common.machine import load_average, load_line, machine
@@ -16,15 +15,15 @@ from .common.session import DEFAULTS, OFF, ON, UNLOGGED, connect, line, use, val
 from .common.slower import descendants, planned
 
 ARMS = (OFF, ON, UNLOGGED)
+SCALE = "0.1"   # its tables fit into the pool
 
 
 def arguments():
     parser = argparse.ArgumentParser(prog="bench/planning")
-    parser.add_argument("--scale", type=float, default=0.1)
     parser.add_argument("--rounds", type=int, default=24)
     args = parser.parse_args()
-    if not 0 < args.scale <= 1 or args.rounds < 1:
-        parser.error("the scale must be above 0 and at most 1, rounds positive")
+    if args.rounds < 1:
+        parser.error("rounds must be positive")
     return args
 
 
@@ -36,47 +35,46 @@ def plan(conn, arm, sql, name, phase, n):
                explained["Planning Time"], 0, "")
 
 
-def totals(runs, arm):
-    """For each round, the milliseconds of all queries."""
-    rounds = Counter()
+def sums(runs):
+    """A Run for each round and arm, with the milliseconds of all queries."""
+    ms = Counter()
     for run in runs:
-        if run.arm == arm:
-            rounds[run.round] += run.ms
-    return rounds
+        ms[run.phase, run.arm, run.round] += run.ms
+    return [Run("all", *key, "", total, 0, "") for key, total in ms.items()]
 
 
 def report(runs, phase, title):
-    runs = [run for run in runs if run.phase == phase and run.round >= 0]
     head = f"{'query':10}" + "".join(f"{arm.name + ' ms':>13}" for arm in ARMS) \
         + f"{'on/off':>21}{'on/unlogged':>21}  plan when on"
     print(f"\n{title}\n{head}")
     rule(head)
-    names = sorted({run.workload for run in runs})
-    for name in names:
+    for name in dict.fromkeys(run.workload for run in runs):
+        if name == "all":
+            rule(head)
         print(f"{name:10}"
               + "".join(f"{measure.median_ms(runs, name, phase, arm.name):13.2f}" for arm in ARMS)
               + "".join(f"{spread(measure.ratios(runs, name, phase, 'on', base)):>21}"
                         for base in ("off", "unlogged"))
-              + f"  {measure.plans(runs, name, phase, 'on')}")
-    rule(head)
-    sums = {arm.name: totals(runs, arm.name) for arm in ARMS}
-    print(f"{'all':10}" + "".join(f"{median(sums[arm.name].values()):13.2f}" for arm in ARMS)
-          + "".join(f"{spread([sums['on'][n] / sums[base][n] for n in sums['on']]):>21}"
-                    for base in ("off", "unlogged")))
+              + f"  {measure.plans(runs, name, phase, 'on')}".rstrip())
 
 
 def main():
     args = arguments()
     progress = Progress()
     progress.say(machine())
-    directory = tpch.generate(f"{args.scale:g}")
+    directory = tpch.generate(SCALE)
     queries = tpch.queries()
     conn = connect(DEFAULTS)
-    # With the module on, as pages can be shared only of a pool that it has made.
+    # With the module on, as pages can be shared only of a pool that it has made, and without
+    # workers that build indexes, as the table's pages would be written for them.
+    conn.execute("SET max_parallel_maintenance_workers = 0")
     for arm in (ON, UNLOGGED):
         use(conn, arm)
         progress.say(f"loading {arm.persistence.lower()} tables")
         tpch.load(conn, arm.persistence, directory)
+    if measure.counters(conn).flushed:
+        raise SystemExit("pages have been written")
+    conn.execute("RESET max_parallel_maintenance_workers")
 
     runs, loads = [], []
     for phase in ("dirty", "clean"):
@@ -89,9 +87,11 @@ def main():
                 for arm in measure.in_turns(ARMS, n):
                     runs.append(plan(conn, arm, sql, name, phase, n))
 
-    print(f"\n{value(conn, 'SELECT version()')}\nTPC-H scale {args.scale:g}; {line(DEFAULTS)}, the rest"
+    print(f"\n{value(conn, 'SELECT version()')}\nTPC-H scale {SCALE}; {line(DEFAULTS)}, the rest"
           f" at its defaults\nmedians of {args.rounds} rounds; a ratio is the median over the rounds,"
           f" in brackets the lowest and the highest\n{load_line(loads)}")
+    runs = [run for run in runs if run.round >= 0]
+    runs += sums(runs)
     report(runs, "dirty", "Planning, all pages dirty")
     report(runs, "clean", "Planning, after a flush")
 
