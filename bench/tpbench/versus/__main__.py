@@ -44,7 +44,8 @@ def choose(all_of_them, only):
 
 
 def load(conn, args, chosen, directory, progress):
-    """Load the tables of the chosen workloads."""
+    """Load the tables of the chosen workloads. The pool is made with the module off, as
+    without it: so dirty pages are not shared, but written."""
     synthetic = not all(w.is_tpch for w in chosen)
     if synthetic:
         workloads.create_permanent(conn, args.rows)
