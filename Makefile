@@ -11,6 +11,7 @@ top := $(patsubst %/,%,$(realpath $(dir $(firstword $(MAKEFILE_LIST)))))
 MODULE_big = temp_parallel
 OBJS = \
 	exec_flush.o \
+	exec_free_worker.o \
 	exec_run_ahead.o \
 	exec_worker.o \
 	exec_worker_refuse.o \

@@ -41,6 +41,10 @@ extern void tp_explain_numbers(const char *label, const ExplainNumber *numbers,
 							   int n, ExplainState *es);
 extern void tp_explain_names(const char *label, List *relids, ExplainState *es);
 
+/* exec_free_worker.c */
+extern PGDLLEXPORT void tp_free_worker_main(Datum arg);
+extern bool tp_worker_is_free(void);
+
 /* exec_run_ahead.c */
 extern void tp_register_run_ahead_node(void);
 extern void tp_run_portions_ahead(QueryDesc *queryDesc);
@@ -73,6 +77,5 @@ extern void tp_check_sent_values(QueryDesc *queryDesc);
 extern void tp_define_index_setting(void);
 extern void tp_index_build_is_planned(PlannerInfo *root, Oid relid);
 extern void tp_check_index_worker(void);
-extern PGDLLEXPORT void tp_try_worker_main(Datum arg);
 
 #endif							/* EXEC_H */

@@ -37,8 +37,8 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "portability/instr_time.h"
-#include "postmaster/bgworker.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -54,11 +54,21 @@ typedef struct TempFlushState
 	const char *skipped;		/* why it was left to the leader, or NULL */
 	int			limit;			/* pages to list that are not listed yet */
 	int			capacity;		/* pages for which shared has room */
-	FlushShared *shared;		/* in the leader; see look_at_workers() */
+	bool		many_to_write;	/* besides, in the next launch? */
+	FlushShared *shared;		/* in the leader; see note_mapping() */
 	int64		pages_shared;	/* by all launches of this execution */
 	int64		written;		/* pages, by the same */
 	double		time;			/* of these, milliseconds */
 } TempFlushState;
+
+/* has a worker of this session mapped the memory that it shares? */
+static bool workers_can_map = false;
+
+/*
+ * Writing more pages than this takes longer than to ask whether a worker is free, which is
+ * not asked for fewer.
+ */
+#define MANY_TO_WRITE	1024
 
 static const CustomExecMethods exec_methods;
 
@@ -221,9 +231,34 @@ skip_flush_nodes(List *flush_nodes, const char *reason)
 }
 
 /*
+ * Note whether workers of the last launch could map the leader's memory, and share no more
+ * pages if one could not.  The dynamic shared memory is there as long as the Gather has
+ * it.  Raises nothing.
+ */
+static void
+note_mapping(TempFlushState *state)
+{
+	if (state->shared == NULL || GATHER_FIELD(state, pei) == NULL)
+		return;
+	if (state->shared->failed)
+		tp_stop_sharing("a worker could not map the leader's memory");
+	workers_can_map = workers_can_map || state->shared->mapped;
+}
+
+/* Called in the leader before the Gather releases the dynamic shared memory. */
+static void
+temp_flush_shutdown(CustomScanState *css)
+{
+	TempFlushState *state = (TempFlushState *) css;
+
+	if (state->gather != NULL)
+		note_mapping(state);
+}
+
+/*
  * When the statement of flush_nodes has ended: add the workers that their Gathers
- * launched last to the session's counter, and share no more pages if one of them
- * could not read these.  Raises nothing, so that it may be called after an error.
+ * launched last to the session's counter, and note what these report if an error has
+ * ended them.  Raises nothing, so that it may be called after an error.
  */
 static void
 look_at_workers(List *flush_nodes)
@@ -235,87 +270,46 @@ look_at_workers(List *flush_nodes)
 		TempFlushState *state = lfirst(lc);
 
 		tp_session_stats.workers_launched += GATHER_FIELD(state, nworkers_launched);
-
-		/*
-		 * The dynamic shared memory is there as long as the Gather has it:
-		 * when that ends its workers, it may raise their error, and releases
-		 * it afterwards.
-		 */
-		if (state->shared != NULL && GATHER_FIELD(state, pei) != NULL &&
-			state->shared->failed)
-			tp_stop_sharing("a worker could not map the leader's memory");
+		note_mapping(state);
 	}
 }
 
-/*
- * Can another process of the server map this one's memory?  Security modules
- * and limits of processes decide, so one tries, which is started for that,
- * once in a session, and changes the page behind the pool.  Returns false,
- * too, if no process can be started now.  Can be canceled.  Only if
- * tp_sharing().
- */
+/* Does the leader run the plan, too, whether workers do or not? */
 static bool
-workers_can_map(void)
+leader_runs(TempFlushState *state)
 {
-	static bool known = false;
-	const SharedMemory *memory = tp_shared_memory();
-	BackgroundWorker worker = {
-		.bgw_name = "temp_parallel: look at a session's local buffers",
-		.bgw_type = "temp_parallel",
-		.bgw_flags = BGWORKER_SHMEM_ACCESS,
-		.bgw_start_time = BgWorkerStart_ConsistentState,
-		.bgw_restart_time = BGW_NEVER_RESTART,
-		.bgw_function_name = "tp_map_leader_main",
-	};
-	BackgroundWorkerHandle *handle;
-
-	StaticAssertStmt(sizeof(*memory) <= sizeof(worker.bgw_extra),
-					 "SharedMemory does not fit");
-	if (known)
-		return true;
-	memcpy(worker.bgw_extra, memory, sizeof(*memory));
-	tp_name_library(&worker);
-	worker.bgw_notify_pid = MyProcPid;
-	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
-		return false;
-	(void) WaitForBackgroundWorkerShutdown(handle);
-	pfree(handle);
-	known = memory->address[memory->size - 1] != 0;
-	if (!known)
-		tp_stop_sharing("other processes cannot map this one's memory");
-	return known;
-}
-
-/*
- * How many pages should workers read in the leader's memory, at most?  As many as
- * are dirty, unless it is cheaper to write them, or they cannot.
- */
-static int
-pages_to_share(TempFlushState *state)
-{
-	FlushCost	cost;
-
-	if (!tp_sharing())
-		return 0;
-	cost = tp_flush_estimate(state->plan.relids, state->plan.indexes,
-							 state->plan.any_user_code);
-	return cost.share && workers_can_map() ? cost.shareable : 0;
+	return parallel_leader_participation && state->plan.processes == 0 &&
+		!(IsA(state->gather, GatherState) &&
+		  ((Gather *) state->gather->plan)->single_copy);
 }
 
 static Size
 temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 {
 	TempFlushState *state = (TempFlushState *) css;
+	FlushCost	cost;
 
 	if (state->gather == NULL)
 		elog(ERROR, "flush node does not know its Gather");
-	state->limit = pages_to_share(state);
+
+	/*
+	 * Workers should read as many pages as are dirty in the leader's memory,
+	 * unless it is cheaper to write them, or they cannot.  If they cannot,
+	 * none of them runs the plan, so the leader has to, or it must be known
+	 * that they can.
+	 */
+	cost = tp_flush_estimate(state->plan.relids, state->plan.indexes,
+							 state->plan.any_user_code);
+	state->limit = 0;
+	if (cost.share && (workers_can_map || leader_runs(state)))
+		state->limit = cost.shareable;
+	state->many_to_write = cost.dirtied - state->limit > MANY_TO_WRITE;
 
 	/*
 	 * A launch without workers leaves pages dirty, of which other Gathers may
 	 * list any before the next one.
 	 */
-	state->capacity = tp_sends_temp_toast_pointer(state->gather) ?
+	state->capacity = state->many_to_write || tp_sends_temp_toast_pointer(state->gather) ?
 		tp_pool_size() : state->limit + tp_listed_buffers();
 	/* for the key under which a worker finds it before it knows the node */
 	shm_toc_estimate_keys(&pcxt->estimator, 1);
@@ -355,13 +349,20 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 			elog(ERROR, "temporary table \"%s\" is about to be read by workers but is not read-only",
 				 get_rel_name(lfirst_oid(lc)));
 	}
+	note_mapping(state);
+	if (!tp_sharing())
+		state->limit = 0;
 	/* those of the last launch, which are not counted again if this one fails */
 	tp_session_stats.workers_launched += GATHER_FIELD(state, nworkers_launched);
 	GATHER_FIELD(state, nworkers_launched) = 0;
-	state->skipped = plan->processes == 1 ?
-		"too few processors for work that each process repeats" :
-		tp_sends_temp_toast_pointer(state->gather) ?
-		"a parameter is a value in a temporary table's TOAST table" : NULL;
+	if (plan->processes == 1)
+		state->skipped = "too few processors for work that each process repeats";
+	else if (tp_sends_temp_toast_pointer(state->gather))
+		state->skipped = "a parameter is a value in a temporary table's TOAST table";
+	else if (state->many_to_write && !tp_worker_is_free())
+		state->skipped = "no worker is free";
+	else
+		state->skipped = NULL;
 	if (state->skipped != NULL)
 	{
 		ReinitializeParallelWorkers(pcxt, 0);
@@ -372,6 +373,7 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 								pcxt->nworkers);
 	shared->tuples_needed = GATHER_FIELD(state, tuples_needed);
 	shared->pool = tp_pool_size();
+	shared->leader_runs = leader_runs(state);
 	if (plan->relids == NIL)
 		return;
 
@@ -385,6 +387,7 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 							  pcxt->seg != NULL ? shared : NULL, state->limit,
 							  Min(tp_most_shared_pages(plan->any_user_code),
 								  tp_most_pins() - plan->leader_pins));
+	state->many_to_write = false;
 	INSTR_TIME_SET_CURRENT(elapsed);
 	INSTR_TIME_SUBTRACT(elapsed, start);
 	MemoryContextSwitchTo(old);
@@ -410,6 +413,7 @@ temp_flush_initialize_dsm(CustomScanState *css, ParallelContext *pcxt,
 	state->shared = coordinate;
 	memset(state->shared, 0, offsetof(FlushShared, pages));
 	state->shared->capacity = state->capacity;
+	state->shared->try_map = tp_sharing() && !workers_can_map;
 	shm_toc_insert(pcxt->toc, FLUSH_SHARED_KEY, state->shared);
 	temp_flush_before_launch(css, pcxt, coordinate);
 }
@@ -691,6 +695,7 @@ static const CustomExecMethods exec_methods = {
 	.BeginCustomScan = temp_flush_begin,
 	.EndCustomScan = temp_flush_end,
 	.ReScanCustomScan = temp_flush_rescan,
+	.ShutdownCustomScan = temp_flush_shutdown,
 	.EstimateDSMCustomScan = temp_flush_estimate_dsm,
 	.InitializeDSMCustomScan = temp_flush_initialize_dsm,
 	.ReInitializeDSMCustomScan = temp_flush_before_launch,

@@ -8,6 +8,11 @@
  * leader shares.  Before the plan runs, it checks what the plan reads and which
  * values it was sent.  The phase ends with the flush node.
  *
+ * A worker that cannot map the memory of pages that the leader shares takes no part,
+ * as if it had not been launched: it gets a plan that reads nothing and returns no rows.
+ * The leader and the other workers return all rows, as each part of a plan belongs
+ * to whoever takes it first, when it is run.
+ *
  * Core keeps workers away from temporary tables with one check, in
  * InitLocalBuffers(), when a process uses its first local buffer.  A worker
  * with a flush node in its plan bypasses this check once.
@@ -32,6 +37,7 @@
 #include <sys/mman.h>
 
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "postmaster/bgworker.h"
 #include "storage/dsm.h"
@@ -145,29 +151,64 @@ tp_worker_toc(void)
 }
 
 /*
- * Adopt the pages that the leader has listed.  The pool has been
- * allocated for them, and has not been used.  The buffer manager zeroes the new
- * buffer's memory, so that has to be another page first.  Raises an error if the
- * leader's memory cannot be mapped, which workers_can_map() has not foreseen.
+ * Map the leader's memory, if it shares pages, or if it is not known whether workers can.
+ * Sets *memory to where it is, or to NULL if there are no pages to adopt, and tells the
+ * leader whether it can be mapped.  Returns false if this worker must take no
+ * part, and raises an error if the leader relies on it.
+ */
+static bool
+map_leader(char **memory)
+{
+	*memory = NULL;
+	if (shared->npages == 0 && !shared->try_map)
+		return true;
+	*memory = tp_map_leader(&shared->memory);
+	if (*memory != MAP_FAILED)
+	{
+		shared->mapped = true;
+		return true;
+	}
+	shared->failed = true;		/* the leader does not share again */
+	*memory = NULL;
+	if (shared->npages > 0 && !shared->leader_runs)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not map the leader's local buffers: %m"),
+				 errhint("Repeat the statement. The session writes pages for workers from now on.")));
+	return shared->npages == 0;
+}
+
+/*
+ * Replace the plan of stmt, the worker's own copy of the statement, by one that reads nothing
+ * and returns no rows.  Its number is that of the topmost node, to which the worker's
+ * report for EXPLAIN belongs.
  */
 static void
-adopt_pages(void)
+take_no_part(PlannedStmt *stmt)
 {
-	char	   *memory;
+	Result	   *nothing = makeNode(Result);
+	ListCell   *lc;
+
+	nothing->plan.plan_node_id = stmt->planTree->plan_node_id;
+	nothing->resconstantqual = (Node *) list_make1(makeBoolConst(false, false));
+	stmt->planTree = &nothing->plan;
+	foreach(lc, stmt->subplans)
+		lfirst(lc) = NULL;
+}
+
+/*
+ * Adopt the pages that the leader has listed, which are in memory.  The pool has been
+ * allocated for them, and has not been used.  The buffer manager zeroes the new
+ * buffer's memory, so that has to be another page first.
+ */
+static void
+adopt_pages(char *memory)
+{
 	char	   *scratch;
 	Relation	rel = NULL;
 
 	if (shared->npages == 0)
 		return;
-	memory = tp_map_leader(&shared->memory);
-	if (memory == MAP_FAILED)
-	{
-		shared->failed = true;	/* the leader does not share again */
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not map the leader's local buffers: %m"),
-				 errhint("Repeat the statement. The session writes pages for workers from now on.")));
-	}
 	adopted = MemoryContextAllocExtended(TopMemoryContext,
 										 shared->npages * sizeof(Buffer),
 										 MCXT_ALLOC_HUGE);
@@ -319,8 +360,8 @@ remove_other_subplans(PlannedStmt *stmt)
  * Before queryDesc's plan is initialized: if the leader has sent it, and it
  * has a flush node, begin a read-only phase for the node's tables, allocate
  * local buffers, adopt those of the leader's that it shares, and mark other
- * temporary relations if the plan may run user code.  Tables are opened
- * without a lock.  The phase's lists are allocated in the current memory
+ * temporary relations if the plan may run user code; or replace the plan, if these cannot be
+ * adopted.  Tables are opened without a lock.  The phase's lists are allocated in the current memory
  * context, which has to live as long as the plan.  Raises an error if another
  * release of the module has made the plan.
  *
@@ -333,6 +374,7 @@ tp_worker_begin(QueryDesc *queryDesc)
 {
 	PlannedStmt *stmt = queryDesc->plannedstmt;
 	CustomScan *flush;
+	char	   *memory;
 
 	Assert(IsParallelWorker());
 	if (!is_sent_by_leader(queryDesc))
@@ -347,11 +389,16 @@ tp_worker_begin(QueryDesc *queryDesc)
 	flushed = tp_flush_plan(flush);
 	if (flushed.relids == NIL)
 		return;
+	/* the plan is not initialized, so the executor has not passed it on yet */
+	shared = shm_toc_lookup(tp_worker_toc(), FLUSH_SHARED_KEY, false);
+	if (!map_leader(&memory))
+	{
+		take_no_part(stmt);
+		return;
+	}
 	tp_readonly_begin(&phase);
 	phase_begun = true;
 	tp_readonly_attach_tables(&phase, flushed.relids);
-	/* the plan is not initialized, so the executor has not passed it on yet */
-	shared = shm_toc_lookup(tp_worker_toc(), FLUSH_SHARED_KEY, false);
 
 	/*
 	 * As many local buffers as the plan needs (see pool_of_worker() of
@@ -361,7 +408,7 @@ tp_worker_begin(QueryDesc *queryDesc)
 	tp_worker_open_pool(RelationGetSmgr((Relation) linitial(phase.relations)),
 						Min(Max(flushed.pool, LEAST_WORKER_POOL),
 							shared->pool) + shared->npages);
-	adopt_pages();
+	adopt_pages(memory);
 	if (flushed.user_code)
 		tp_refuse_other_relations(flushed.relids, flushed.indexes);
 }

@@ -53,7 +53,6 @@
 #include "nodes/execnodes.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
-#include "postmaster/bgworker.h"
 #include "storage/procarray.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -313,38 +312,6 @@ pays(Relation heap, Relation index, IndexInfo *info, double toast_pages)
 	return false;
 }
 
-/* The process that a_worker_is_free() starts.  It ends at once. */
-void
-tp_try_worker_main(Datum arg)
-{
-	(void) arg;
-}
-
-/*
- * Could a parallel worker be had now?  To prepare the table takes long, and none of
- * that is of use if not.  Allocates in the current memory context.  Can be canceled.
- */
-static bool
-a_worker_is_free(void)
-{
-	BackgroundWorker worker = {
-		.bgw_name = "temp_parallel: try whether a parallel worker is free",
-		.bgw_type = "temp_parallel",
-		.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_CLASS_PARALLEL,
-		.bgw_start_time = BgWorkerStart_ConsistentState,
-		.bgw_restart_time = BGW_NEVER_RESTART,
-		.bgw_function_name = "tp_try_worker_main",
-	};
-	BackgroundWorkerHandle *handle;
-
-	tp_name_library(&worker);
-	worker.bgw_notify_pid = MyProcPid;
-	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
-		return false;
-	(void) WaitForBackgroundWorkerShutdown(handle);
-	return true;
-}
-
 /* ----------
  * The leader: preparation, and the build
  * ----------
@@ -438,7 +405,7 @@ prepare_table(Relation heap, Relation index, IndexInfo *info)
 	else if (RelationGetParallelWorkers(heap, -1) == -1 &&
 			 !pays(heap, index, info, toast_pages))
 		refusal = "to write the table's pages costs more than workers save";
-	else if (!a_worker_is_free())
+	else if (!tp_worker_is_free())
 		refusal = "no worker is free";
 	else
 	{

@@ -79,7 +79,7 @@ typedef struct SharedMemory
 	pid_t		leader;			/* process that has the file open */
 	int			fd;				/* by this descriptor */
 	ino_t		inode;			/* of the file */
-	Size		size;			/* of the pool and the page behind it */
+	Size		size;			/* of the pool */
 	char	   *address;		/* in the leader; NULL: there is no such
 								 * memory */
 } SharedMemory;
@@ -97,8 +97,12 @@ typedef struct FlushShared		/* in dynamic shared memory; filled by the
 {
 	int64		tuples_needed;	/* of the Gather, see ExecSetTupleBound() */
 	int			pool;			/* the leader's local buffers */
-	SharedMemory memory;		/* where the pages are; only if there are any */
-	bool		failed;			/* set by a worker that could not map it */
+	SharedMemory memory;		/* where the pages are; only if there are any,
+								 * or if try_map is set */
+	bool		try_map;		/* is it not known if workers can map it? */
+	bool		leader_runs;	/* does the leader run the plan, too? */
+	bool		mapped;			/* set by a worker that has mapped it, */
+	bool		failed;			/* or could not */
 	int			capacity;		/* of pages */
 	int			npages;
 	SharedPage	pages[FLEXIBLE_ARRAY_MEMBER];
@@ -109,8 +113,6 @@ extern void tp_stop_sharing(const char *reason);
 extern bool tp_sharing(void);
 extern const char *tp_sharing_failure(void);
 extern char *tp_map_leader(const SharedMemory *memory);
-extern PGDLLEXPORT void tp_map_leader_main(Datum arg);
-extern const SharedMemory *tp_shared_memory(void);
 extern int	tp_used_buffers(void);
 extern int	tp_pool_size(void);
 extern bool tp_buffer_was_used(int i);

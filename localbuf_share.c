@@ -10,8 +10,8 @@
  * that file as /proc/PID/fd/N and maps it, too.  The file is sparse: a page of it
  * takes no memory before its buffer is used.
  *
- * This is done before the first statement that may fill a temporary table, for
- * which core has to allocate the descriptors.  From then on it lets nobody set
+ * This is done before the first statement that may fill a temporary table, a sequence or
+ * an index, for which core has to allocate the descriptors.  From then on it lets nobody set
  * temp_buffers, even if the statement has filled nothing.  Buffers that are in use
  * before the pool is shared keep their private memory.
  *
@@ -49,10 +49,12 @@
 #include <unistd.h>
 
 #include "access/table.h"
+#include "catalog/index.h"
+#include "catalog/index.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "commands/defrem.h"
 #include "miscadmin.h"
-#include "postmaster/bgworker.h"
 #include "storage/fd.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -127,8 +129,7 @@ address_space_is_limited(Size size)
 }
 
 /*
- * Make the file for npages buffers, and the page behind them, and map it.  Returns
- * why not, or NULL.
+ * Make the file for npages buffers, and map it.  Returns why not, or NULL.
  */
 static const char *
 map_memory(int npages)
@@ -139,7 +140,7 @@ map_memory(int npages)
 	void	   *address = MAP_FAILED;
 
 	memory.leader = getpid();
-	memory.size = ((Size) npages + 1) * BLCKSZ;
+	memory.size = (Size) npages * BLCKSZ;
 	/* a kernel that never overcommits may raise SIGBUS for a sparse file */
 	if (overcommit < 0 || overcommit == 2)
 		return "vm.overcommit_memory is 2, or /proc cannot be read";
@@ -275,9 +276,34 @@ executed_by_explain(ExplainStmt *explain)
 	return analyze ? castNode(Query, explain->query)->utilityStmt : NULL;
 }
 
+/* Is the relation that name is given to a temporary one? */
+static bool
+is_made_temporary(const RangeVar *name)
+{
+	/* pg_temp.t is marked as temporary only when it is created */
+	return name->relpersistence == RELPERSISTENCE_TEMP ||
+		(name->schemaname != NULL && strcmp(name->schemaname, "pg_temp") == 0);
+}
+
+/*
+ * Is the first page of a temporary table's index, which is there even if the table is
+ * empty, made in a buffer?  That of btree is not.
+ */
+static bool
+fills_index(IndexStmt *stmt)
+{
+	Oid			table;
+
+	if (strcmp(stmt->accessMethod, DEFAULT_INDEX_TYPE) == 0 ||
+		!tp_session_has_temp_tables())
+		return false;
+	table = RangeVarGetRelid(stmt->relation, NoLock, true);
+	return OidIsValid(table) && get_rel_persistence(table) == RELPERSISTENCE_TEMP;
+}
+
 /*
  * Have the pool's memory shared if statement, a PlannedStmt or a utility
- * statement, may be the first to fill a temporary table.  To be called in a
+ * statement, may be the first to fill a temporary relation.  To be called in a
  * transaction, in the leader.
  */
 void
@@ -294,13 +320,13 @@ tp_share_before(Node *statement)
 	if (IsA(statement, CreateTableAsStmt))
 	{
 		IntoClause *into = ((CreateTableAsStmt *) statement)->into;
-		RangeVar   *table = into->rel;
 
-		/* pg_temp.t is marked as temporary only when it is created */
-		fills = !into->skipData &&
-			(table->relpersistence == RELPERSISTENCE_TEMP ||
-			 (table->schemaname != NULL && strcmp(table->schemaname, "pg_temp") == 0));
+		fills = !into->skipData && is_made_temporary(into->rel);
 	}
+	else if (IsA(statement, CreateSeqStmt))
+		fills = is_made_temporary(((CreateSeqStmt *) statement)->sequence);
+	else if (IsA(statement, IndexStmt))
+		fills = fills_index((IndexStmt *) statement);
 	else if (IsA(statement, PlannedStmt))
 		fills = writes_temp_table((PlannedStmt *) statement);
 	else if (tp_is_copy_of_temp_table(statement))
@@ -359,28 +385,6 @@ tp_map_leader(const SharedMemory *memory)
 		errno = ESTALE;
 	close(fd);
 	return address;
-}
-
-/* The process that workers_can_map() of exec_flush.c starts. */
-void
-tp_map_leader_main(Datum arg)
-{
-	SharedMemory memory;
-	char	   *address;
-
-	(void) arg;
-	memcpy(&memory, MyBgworkerEntry->bgw_extra, sizeof(memory));
-	address = tp_map_leader(&memory);
-	if (address != MAP_FAILED)
-		address[memory.size - 1] = 1;
-}
-
-/* The shared memory, for workers; only if tp_sharing(). */
-const SharedMemory *
-tp_shared_memory(void)
-{
-	Assert(memory.address != NULL);
-	return &memory;
 }
 
 /* ----------

@@ -99,22 +99,6 @@ tp_is_session_temp_table(Oid relid)
 }
 
 /*
- * Have worker load the file that this library has been loaded from, which need not be in
- * dynamic_library_path.  Before 17 there may be no room for its path.
- */
-void
-tp_name_library(BackgroundWorker *worker)
-{
-	Dl_info		info;
-
-	if (dladdr(&tp_session_stats, &info) == 0 ||
-		strlcpy(worker->bgw_library_name, info.dli_fname,
-				sizeof(worker->bgw_library_name)) >= sizeof(worker->bgw_library_name))
-		strlcpy(worker->bgw_library_name, "temp_parallel",
-				sizeof(worker->bgw_library_name));
-}
-
-/*
  * Define the settings.  Called once, when the module is loaded.
  */
 void

@@ -12,7 +12,6 @@
 #ifndef TEMP_PARALLEL_H
 #define TEMP_PARALLEL_H
 
-#include "postmaster/bgworker.h"
 
 #include "temp_parallel_compat.h"
 
@@ -35,7 +34,6 @@ extern bool tp_share_local_buffers;
 extern void tp_define_settings(void);
 
 /* session.c: the library */
-extern void tp_name_library(BackgroundWorker *worker);
 
 /* session.c: counters and temporary tables */
 typedef struct SessionStats

@@ -71,15 +71,27 @@ foreach my $pool (@pools)
 	$s->safe('SET max_parallel_workers = 100;');
 	make_busy(7);
 	launched($s, 0, "$pool, no process left");
-	# nor for finding out whether workers can read the memory of a new session
-	is($node->safe_psql('postgres', q{
+	# The first parallel statement of a session must not write its table for nobody.
+	foreach my $share ('on', 'off')
+	{
+		my $cost = $share eq 'on' ? 10 : 0.1;
+
+		is($node->safe_psql('postgres', qq{
+SET temp_buffers = '32MB';
+SET temp_parallel.share_local_buffers = $share;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
-CREATE TEMP TABLE f AS SELECT g FROM generate_series(1, 100000) g;
+SET cpu_tuple_cost = 1;
+SET temp_parallel.write_temp_page_cost = $cost;
+CREATE TEMP TABLE f AS SELECT g, repeat('x', 100) AS pad FROM generate_series(1, 100000) g;
 SELECT count(*), sum(g) FROM f;
-SELECT pages_flushed > 0, pages_shared, not_shared FROM temp_parallel_stats();
-}), "100000|5000050000\nt|0|", "$pool, no process left: pages are written");
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT count(*), sum(g) FROM f;
+SELECT pages_flushed, pages_shared > 0, coalesce(not_shared, '') FROM temp_parallel_stats();
+}) =~ s/^(?!\d| *Flush Skipped).*\n//gmr, "100000|5000050000\n" .
+			($share eq 'on' ? "0|t|" : "              Flush Skipped: no worker is free\n0|f|temp_parallel.share_local_buffers is off"),
+			"$pool, share_local_buffers = $share, no process left: no page is written");
+	}
 	make_idle();
 	launched($s, 2, "$pool, all workers again");
 

@@ -1,16 +1,14 @@
 # Sharing of the leader's local buffers where the system does not permit it: pages are
-# written instead, and temp_parallel_stats() says why. If only workers cannot map the
-# memory, which another process finds out before the first pages are listed, no statement
-# fails; if they cannot later, one does, and the session does not share again.
+# written instead, and temp_parallel_stats() says why.
 #
 # Processes that are killed or canceled while workers read the leader's memory are in
-# t/050_killed.pl, t/051_canceled.pl and t/059_insert_select.pl.
+# t/050_killed.pl, t/051_canceled.pl and t/059_insert_select.pl, workers that cannot map it in
+# t/066_workers_cannot_map.pl.
 
 use strict;
 use warnings;
 
 use File::Basename;
-use File::Copy qw(copy);
 use lib dirname(__FILE__);
 use Build qw(build);
 use PostgreSQL::Test::Cluster;
@@ -40,8 +38,6 @@ temp_parallel.buffer_scan_cost = 0
 $node->start;
 $node->safe_psql('postgres', qq{
 CREATE EXTENSION temp_parallel;
-CREATE FUNCTION set_dumpable(boolean) RETURNS void LANGUAGE C AS '$library';
-CREATE FUNCTION expensive(int) RETURNS boolean LANGUAGE plpgsql PARALLEL SAFE COST 10000000 AS 'BEGIN RETURN \$1 % 40 = 0; END';
 CREATE FUNCTION limit_memory(bigint) RETURNS void LANGUAGE C AS '$library';
 });
 
@@ -53,38 +49,9 @@ my $stats = q{SELECT pages_shared > 0, pages_flushed > 0, coalesce(not_shared, '
 
 is($node->safe_psql('postgres', "$fill $query $stats"), "$answer\nt|f|", 'shared');
 
-# The process that finds out loads the library from where the session has, which need not be in
-# dynamic_library_path.
-{
-	# where this session has it from, which with DESTDIR is not --pkglibdir
-	my $library_file = $node->safe_psql('postgres', q{SELECT (regexp_match(pg_read_file('/proc/self/maps'), '/[^\n]*/temp_parallel[.]so'))[1];});
-	my $library_path = $node->safe_psql('postgres', 'SHOW dynamic_library_path;');
-
-	# before 17, its path must be short
-	my $copy = PostgreSQL::Test::Utils::tempdir_short() . '/temp_parallel.so';
-	copy($library_file, $copy) or die "$library_file: $!";
-	local $ENV{PGOPTIONS} = "-c session_preload_libraries=$copy";
-
-	$node->append_conf('postgresql.conf', "dynamic_library_path = ''");
-	$node->reload;
-	like($node->safe_psql('postgres', "$fill EXPLAIN (ANALYZE, COSTS OFF) $query"), qr/Shared: pages=/,
-		'shared by a library that was loaded by its path');
-	$node->append_conf('postgresql.conf', "dynamic_library_path = '$library_path'");
-	$node->reload;
-}
-
 # The memory is that of the leader's process.
 like($node->safe_psql('postgres', "$fill SELECT regexp_replace(pg_read_file('/proc/self/status'), '.*RssShmem:\\s*(\\d+) kB.*', '\\1')::int > 2000;"),
 	qr/^t$/, 'the pool is shared memory');
-
-# Other processes cannot open its files, whether that is so before the pool is filled or only
-# then. A statement that workers run must not fail because of that.
-is($node->safe_psql('postgres', "SELECT FROM set_dumpable(false); $fill $query $query $stats"),
-	"$answer\n$answer\nf|t|other processes cannot map this one's memory",
-	'a process that is not dumpable writes pages');
-is($node->safe_psql('postgres', "$fill SELECT FROM set_dumpable(false); $query $query $stats"),
-	"$answer\n$answer\nf|t|other processes cannot map this one's memory",
-	'so does one that is not dumpable once its pool is shared');
 
 # The address space is limited: a pool that took a large part of it, used or not, would make
 # statements fail that work otherwise, like this one that needs 200 to 400 MB.
@@ -102,21 +69,7 @@ is($node->safe_psql('postgres', "SET temp_buffers = '400MB'; " . limited(600) . 
 is($node->safe_psql('postgres', limited(600) . " $fill $large $query $stats"),
 	"200000000\n$answer\nt|f|", 'a pool that is small against the limit is shared');
 
-# Workers cannot open the memory although another process could before.
 my ($out, $err);
-$node->psql('postgres', "$fill $query SELECT FROM set_dumpable(false); $query $query $stats",
-	stdout => \$out, stderr => \$err, on_error_stop => 0);
-like($err, qr/ERROR:  could not map the leader's local buffers: Permission denied/,
-	'a statement fails if workers cannot map the memory any more');
-is($out, "$answer\n$answer\nt|t|a worker could not map the leader's memory",
-	'from then on, pages are written');
-
-# The same, and the leader has all the rows that it needs before it hears of it.
-($out, $err) = ('', '');
-$node->psql('postgres', "$fill $query SELECT FROM set_dumpable(false); " . 'SELECT count(*) FROM (SELECT id FROM t WHERE expensive(id) LIMIT 2) s;' x 2 . " $stats",
-	stdout => \$out, stderr => \$err, on_error_stop => 0);
-is(() = $err =~ /could not map the leader's local buffers/g, 1, 'with LIMIT, one statement fails');
-is($out, "$answer\n2\nt|t|a worker could not map the leader's memory", 'and from then on, pages are written');
 
 # RESET sets temp_buffers to less than the pool that is in use. The server allows as many
 # pages to be pinned as temp_buffers says.

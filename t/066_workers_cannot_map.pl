@@ -1,0 +1,138 @@
+# Workers that cannot map the leader's memory, as the leader's process is not dumpable, where
+# pages are shared. They take no part in the plan, which the leader runs alone. If they did, they
+# would read files that nobody has written; if one ended with an error, a statement would
+# fail that works without the module; if one had claimed a part of the plan, that part's rows
+# would be lost. Where the leader does not run the plan, it must be known that workers can
+# map, or all rows would be lost.
+
+use strict;
+use warnings;
+
+use File::Basename;
+use lib dirname(__FILE__);
+use Build qw(build);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+plan skip_all => 'pages are shared on Linux only' if $^O ne 'linux';
+
+my $library = build('process_limits',
+	[ glob(dirname(__FILE__) . '/process_limits/*.c'), dirname(__FILE__) . '/process_limits/Makefile' ]);
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init(extra => ['--data-checksums']);
+$node->append_conf('postgresql.conf', qq{
+session_preload_libraries = 'temp_parallel'
+max_worker_processes = 8
+temp_buffers = 32MB
+max_parallel_workers_per_gather = 2
+min_parallel_table_scan_size = 0
+min_parallel_index_scan_size = 0
+parallel_setup_cost = 0
+parallel_tuple_cost = 0
+cpu_tuple_cost = 10
+jit = off
+temp_parallel.write_temp_page_cost = 10
+temp_parallel.buffer_scan_cost = 0
+});
+$node->start;
+$node->safe_psql('postgres', qq{
+CREATE EXTENSION temp_parallel;
+CREATE FUNCTION set_dumpable(boolean) RETURNS void LANGUAGE C AS '$library';
+CREATE FUNCTION expensive(int) RETURNS boolean LANGUAGE plpgsql PARALLEL SAFE COST 10000000 AS 'BEGIN RETURN \$1 % 40 = 0; END';
+});
+
+my $fill = q{
+CREATE TEMP TABLE t AS SELECT g AS id, g % 10 AS k, repeat('x', 100) AS pad FROM generate_series(1, 20000) g;
+CREATE TEMP TABLE u AS SELECT g AS id, g % 7 AS k FROM generate_series(1, 9000) g;
+ANALYZE t, u;
+};
+my $hide = 'SELECT FROM set_dumpable(false);';
+my $query = q{SELECT count(*), sum(id), sum(length(pad)) FROM t;};
+my $answer = '20000|200010000|2000000';
+my $stats = q{SELECT pages_shared > 0, pages_flushed > 0, coalesce(not_shared, '') FROM temp_parallel_stats();};
+my $reason = "a worker could not map the leader's memory";
+my $alone = 'SET parallel_leader_participation = off;';
+
+# The first statement is run by the leader, and pages are written from the next one on.
+is($node->safe_psql('postgres', "SELECT FROM set_dumpable(false); $fill $query $stats $query $stats"),
+	"$answer\nt|f|$reason\n$answer\nt|t|$reason", 'a process that is not dumpable');
+is($node->safe_psql('postgres', "$fill $hide $query $query $stats"),
+	"$answer\n$answer\nt|t|$reason", 'one that is not dumpable once its pool is shared');
+is($node->safe_psql('postgres', "$fill $query $hide $query $query $stats"),
+	"$answer\n$answer\n$answer\nt|t|$reason", 'one that workers could map before');
+is($node->safe_psql('postgres', "$fill $hide SELECT count(*) FROM (SELECT id FROM t WHERE expensive(id) LIMIT 2) s; $query $query $stats"),
+	"2\n$answer\n$answer\nt|t|$reason", 'with LIMIT');
+
+# Without the leader, nothing is shared before it is known that workers can map it, which
+# the first workers find out.
+is($node->safe_psql('postgres', "$alone $fill $hide $query $stats $query $stats"),
+	"$answer\nf|t|$reason\n$answer\nf|t|$reason", 'without the leader: pages are written');
+is($node->safe_psql('postgres', "$alone $fill $query $stats UPDATE t SET k = k; $query SELECT pages_shared > 0, not_shared IS NULL FROM temp_parallel_stats();"),
+	"$answer\nf|t|\n$answer\nt|t", 'without the leader: shared when workers have mapped the memory');
+{
+	my ($out, $err);
+
+	$node->psql('postgres', "SET temp_parallel.run_ahead = off; $alone $fill $query UPDATE t SET k = k; $query $hide UPDATE t SET k = k; $query $query $stats",
+		stdout => \$out, stderr => \$err, on_error_stop => 0);
+	like($err, qr/ERROR:  could not map the leader's local buffers: Permission denied/,
+		'without the leader: a statement fails if workers can no longer map the memory');
+	is($out, "$answer\n$answer\n$answer\nt|t|$reason", 'from then on, pages are written');
+}
+
+# Each kind of plan, by the leader alone. What has the workers' memory or files prepared for
+# them, or has them claim a part, must not wait for those that take no part.
+my %plans = (
+	'sequential scan' => [ '', 'SELECT sum(id), count(*) FROM t WHERE k = 3', 'Parallel Seq Scan' ],
+	'index scan' => [ 'CREATE INDEX ON t (id); SET enable_seqscan = off; SET enable_bitmapscan = off;',
+		'SELECT sum(k), count(pad) FROM t WHERE id > 100', 'Parallel Index Scan' ],
+	'bitmap scan' => [ 'CREATE INDEX ON t (id); SET enable_seqscan = off; SET enable_indexscan = off;',
+		'SELECT sum(k), count(pad) FROM t WHERE id > 100 AND id < 15000', 'Parallel Bitmap Heap Scan' ],
+	'BRIN, whose index is read when the plan is initialized' => [
+		'CREATE INDEX ON t USING brin (id); SET enable_seqscan = off;',
+		'SELECT sum(k), count(pad) FROM t WHERE id > 100 AND id < 15000', 'Parallel Bitmap Heap Scan' ],
+	'parallel hash' => [ 'SET enable_mergejoin = off; SET enable_nestloop = off;',
+		'SELECT count(*), sum(u.k) FROM t JOIN u USING (id)', 'Parallel Hash Join' ],
+	'parallel hash full join' => [ 'SET enable_mergejoin = off; SET enable_nestloop = off;',
+		'SELECT count(*), sum(u.k) FROM t FULL JOIN u ON u.id = t.id + 3', 'Hash' ],
+	'Gather Merge' => [ '', 'SELECT id, k FROM t WHERE k < 3 ORDER BY pad, id DESC', 'Gather Merge' ],
+	'Append' => [ '', 'SELECT count(*), sum(id) FROM (SELECT id FROM t WHERE k = 1 UNION ALL SELECT id FROM u) s',
+		'Parallel Append' ],
+	'Append with children that one process runs' => [ 'CREATE INDEX ON u (k); ALTER TABLE u SET (parallel_workers = 0);',
+		'SELECT count(*), sum(id) FROM (SELECT id FROM t WHERE k = 1 UNION ALL SELECT id FROM u WHERE k = 2 UNION ALL SELECT 5) s',
+		'Parallel Append' ],
+	'subplan and parameter' => [ '', 'SELECT count(*) FROM t WHERE id > (SELECT avg(id) FROM u) AND id IN (SELECT id FROM u WHERE k > 2 OFFSET 0)',
+		'InitPlan' ],
+	'relaunch' => [ '',
+		'SELECT v, (SELECT id FROM t WHERE k = 3 ORDER BY id LIMIT 1 OFFSET v) FROM generate_series(1, 3) v', 'Gather' ],
+	'two Gathers' => [ '', 'SELECT * FROM (SELECT k, sum(id) FROM t GROUP BY k) a JOIN (SELECT k, count(*) FROM u GROUP BY k) b USING (k) ORDER BY k',
+		'Gather.*Gather' ],
+	'run ahead' => [ '', 'UPDATE t SET k = -k WHERE id % 3 = 1 AND length(pad) = 100 RETURNING id, k', 'RunAhead' ],
+);
+
+foreach my $name (sort keys %plans)
+{
+	my ($prepare, $statement, $shape) = @{ $plans{$name} };
+	my $off = "SET temp_parallel.enabled = off; ";
+	my $expected = join "\n", sort split /\n/, $node->safe_psql('postgres', "$fill $prepare $off $statement");
+
+	# the indexes are new, and all is dirty
+	my $out = $node->safe_psql('postgres', "$fill $prepare $hide EXPLAIN (COSTS OFF) $statement; SELECT '---'; $statement; SELECT '---'; $stats");
+	my ($plan, $rows, $state) = split /^---\n/m, $out;
+
+	like($plan, qr/TempFlush/, "$name: has workers");
+	like($plan, qr/$shape/s, "$name: the plan");
+	is(join("\n", sort split /\n/, $rows), $expected, "$name: the answer of the leader alone");
+	like($state, qr/^t\|[ft]\|$reason/, "$name: pages were shared, and no worker could map them");
+}
+
+# What workers report for EXPLAIN belongs to the node that they would have run.
+like($node->safe_psql('postgres', "$fill $hide EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) $query"),
+	qr/Workers Launched: 2.*TempFlush.*Worker 0: .*rows=0.*Partial Aggregate[^\n]*rows=1(\.00)? loops=1/s, 'EXPLAIN of workers that take no part');
+
+$node->stop;
+ok(slurp_file($node->logfile) !~ /TRAP:|PANIC:|terminated by signal|leak/,
+	'no crash, failed assertion or leak in the log');
+
+done_testing();
