@@ -161,6 +161,24 @@ collect_visible_tuples(HeapScanDesc scan)
 #ifndef HEAP_SCANS_STREAM
 
 /*
+ * The first and the last block of a TID range scan.  They are derived from the range, which
+ * heap_set_tidrange() of heapam.c has cut to the size of the table.  The number of blocks
+ * that are left, rs_numblocks, is of no use in a scan that changes its direction: core counts
+ * it down in some minor releases, and in others it does not.
+ */
+static inline BlockNumber
+first_of_range(HeapScanDesc scan)
+{
+	return ItemPointerGetBlockNumberNoCheck(scan_min_tid(&scan->rs_base));
+}
+
+static inline BlockNumber
+last_of_range(HeapScanDesc scan)
+{
+	return ItemPointerGetBlockNumberNoCheck(scan_max_tid(&scan->rs_base));
+}
+
+/*
  * The first block to read, or InvalidBlockNumber if there is none, as in
  * heapgettup_pagemode() of heapam.c.
  */
@@ -184,13 +202,17 @@ first_block(HeapScanDesc scan, ScanDirection dir)
 												 shared);
 	}
 
+	if (scan->rs_base.rs_flags & SO_TYPE_TIDRANGESCAN)
+		return ScanDirectionIsForward(dir) ? first_of_range(scan) : last_of_range(scan);
+	if (scan->rs_numblocks != InvalidBlockNumber)
+		elog(ERROR, "read-only scan of temporary table \"%s\" must not be limited to some of its blocks",
+			 RelationGetRelationName(scan->rs_base.rs_rd));
+
 	if (ScanDirectionIsForward(dir))
 		return scan->rs_startblock;
 
 	/* a backward scan takes no part in synchronized scanning */
 	scan->rs_base.rs_flags &= ~SO_ALLOW_SYNC;
-	if (scan->rs_numblocks != InvalidBlockNumber)
-		return (scan->rs_startblock + scan->rs_numblocks - 1) % scan->rs_nblocks;
 	if (scan->rs_startblock > 0)
 		return scan->rs_startblock - 1;
 	return scan->rs_nblocks - 1;
@@ -204,12 +226,18 @@ static BlockNumber
 following_block(HeapScanDesc scan, ScanDirection dir)
 {
 	BlockNumber block = scan->rs_cblock;
-	bool		finished;
 
 	if (scan->rs_base.rs_parallel != NULL)
 		return table_block_parallelscan_nextpage(scan->rs_base.rs_rd,
 												 scan->rs_parallelworkerdata,
 												 (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel);
+
+	if (scan->rs_base.rs_flags & SO_TYPE_TIDRANGESCAN)
+	{
+		if (ScanDirectionIsForward(dir))
+			return block < last_of_range(scan) ? block + 1 : InvalidBlockNumber;
+		return block > first_of_range(scan) ? block - 1 : InvalidBlockNumber;
+	}
 
 	if (ScanDirectionIsForward(dir))
 	{
@@ -219,17 +247,11 @@ following_block(HeapScanDesc scan, ScanDirection dir)
 		/* before the test, so that a finished scan reports its start */
 		if (scan->rs_base.rs_flags & SO_ALLOW_SYNC)
 			ss_report_location(scan->rs_base.rs_rd, block);
-		finished = block == scan->rs_startblock;
+		return block != scan->rs_startblock ? block : InvalidBlockNumber;
 	}
-	else
-	{
-		finished = block == scan->rs_startblock;
-		block = (block == 0 ? scan->rs_nblocks : block) - 1;
-	}
-	if (!finished && scan->rs_numblocks != InvalidBlockNumber)
-		finished = --scan->rs_numblocks == 0;
-
-	return finished ? InvalidBlockNumber : block;
+	if (block == scan->rs_startblock)
+		return InvalidBlockNumber;
+	return (block == 0 ? scan->rs_nblocks : block) - 1;
 }
 #endif
 
