@@ -141,9 +141,14 @@ map_memory(int npages)
 
 	memory.leader = getpid();
 	memory.size = (Size) npages * BLCKSZ;
+	/* a pool's size may exceed them, or leave queries none */
+	if (sizeof(void *) < 8)
+		return "addresses have 32 bits";
 	/* a kernel that never overcommits may raise SIGBUS for a sparse file */
-	if (overcommit < 0 || overcommit == 2)
-		return "vm.overcommit_memory is 2, or /proc cannot be read";
+	if (overcommit < 0)
+		return "/proc cannot be read";
+	if (overcommit == 2)
+		return "vm.overcommit_memory is 2";
 	if (address_space_is_limited(memory.size))
 		return "the process's address space is limited";
 	if (!AcquireExternalFD())

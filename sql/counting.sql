@@ -38,7 +38,9 @@ SELECT pg_flush_local_buffers('t') > 50 AS written;
 SELECT * FROM counted();
 UPDATE t SET id = id WHERE id = 4711;
 SELECT * FROM counted();
+SET temp_parallel.share_local_buffers = off;
 SELECT count(*) FROM t;
+RESET temp_parallel.share_local_buffers;
 SELECT * FROM counted();
 
 -- dirtied again by hint bits, by a row lock, by a change that is rolled back

@@ -31,9 +31,9 @@ SELECT count(*) FROM temp_parallel_relations();
 SELECT * FROM pg_evict_local_buffers();
 SELECT pg_flush_local_buffers(), pg_allocated_local_buffers(), pg_dirty_local_buffers();
 
--- 100 pages of 58 rows
+-- 100 pages of 58 rows, whatever data is aligned to
 CREATE TEMP TABLE test (id int, pad text);
-INSERT INTO test SELECT i, repeat('x', 100) FROM generate_series(1, 5800) i;
+INSERT INTO test SELECT i, repeat('x', 107) FROM generate_series(1, 5800) i;
 SELECT pg_relation_size('test') / current_setting('block_size')::int AS pages;
 
 -- the views agree with each other
@@ -173,7 +173,7 @@ SELECT buffers_evicted > 0 AS evicted, buffers_skipped FROM pg_evict_local_buffe
 SELECT count(*), count(*) FILTER (WHERE pad = 'changed') AS changed FROM test;
 
 -- a table larger than the pool
-INSERT INTO test SELECT i, repeat('x', 100) FROM generate_series(1, 58 * 1200) i;
+INSERT INTO test SELECT i, repeat('x', 107) FROM generate_series(1, 58 * 1200) i;
 SELECT count(*) FROM test;
 SELECT pg_read_temp_relation('test', true) = pg_relation_size('test') / current_setting('block_size')::int AS read;
 SELECT buffers_used <= 1024 AS used FROM temp_parallel_summary();

@@ -11,7 +11,7 @@ SET temp_parallel.run_ahead = off;
 SET temp_buffers = '2MB';
 
 CREATE TEMP TABLE t (id int, v int, pad text);
-INSERT INTO t SELECT i, i % 100, repeat('x', 50) FROM generate_series(1, 3000) i;
+INSERT INTO t SELECT i, i % 100, repeat('x', 55) FROM generate_series(1, 3000) i;
 CREATE INDEX t_id ON t (id);
 CREATE INDEX t_v ON t (v);
 ANALYZE t;
@@ -258,7 +258,7 @@ SELECT * FROM pg_temp.both_ways('SELECT * FROM t', 'Parallel Seq Scan on t');
 SELECT * FROM pg_temp.both_ways('SELECT count(*) FROM t', 'Parallel Seq Scan on t');
 
 -- the storage parameter parallel_workers
-INSERT INTO t SELECT i, i % 100, repeat('x', 50) FROM generate_series(1, 3000) i;
+INSERT INTO t SELECT i, i % 100, repeat('x', 55) FROM generate_series(1, 3000) i;
 ANALYZE t;
 ALTER TABLE t SET (parallel_workers = 1);
 EXPLAIN (COSTS OFF) SELECT * FROM t;

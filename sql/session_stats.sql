@@ -7,8 +7,8 @@ SET temp_buffers = '8MB';
 \i sql/include/cheap_workers.sql
 
 CREATE TEMP TABLE big (id int, pad text);
-INSERT INTO big SELECT i, repeat('x', 100) FROM generate_series(1, 5800) i;
--- a hundred pages, all dirty, two workers
+INSERT INTO big SELECT i, repeat('x', 107) FROM generate_series(1, 5800) i;
+-- a hundred pages, whatever data is aligned to, all dirty, two workers
 SELECT buffers_skipped FROM pg_evict_local_buffers('big');
 SELECT pg_read_temp_relation('big'), pg_temp_buffers_dirty('big');
 SELECT * FROM temp_parallel_stats() \gset s_
@@ -42,10 +42,10 @@ FROM temp_parallel_stats();
 -- hint bits that the leader has not kept: it runs a parallel plan alone, over
 -- rows that nobody has read before, on pages that were written before the flush
 TRUNCATE big;
-INSERT INTO big SELECT i, repeat('x', 100) FROM generate_series(1, 5800) i;
+INSERT INTO big SELECT i, repeat('x', 107) FROM generate_series(1, 5800) i;
 ANALYZE big;
 TRUNCATE big;
-INSERT INTO big SELECT i, repeat('x', 100) FROM generate_series(1, 5800) i;
+INSERT INTO big SELECT i, repeat('x', 107) FROM generate_series(1, 5800) i;
 SELECT buffers_skipped FROM pg_evict_local_buffers('big');
 SELECT * FROM temp_parallel_stats() \gset s_
 SET max_parallel_workers = 0;

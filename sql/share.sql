@@ -4,6 +4,11 @@
 -- meantime, workers could even crash; if it forgot that a page is dirty, rows would be
 -- lost.
 --
+SELECT version() ~ '32-bit' AS narrow \gset
+\if :narrow
+	\echo skipped: no pages are shared where addresses have 32 bits
+	\quit
+\endif
 LOAD 'temp_parallel';
 CREATE EXTENSION temp_parallel;
 -- Tables may be created before temp_buffers is set; the pool is shared when they are filled.

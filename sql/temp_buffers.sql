@@ -40,7 +40,7 @@ SET temp_buffers = 308;
 
 -- The pool is as large as the setting when it was made ready: more pages than the default
 -- pool of 1024 buffers holds.
-\set fill 'SET parallel_setup_cost = 0; SET min_parallel_table_scan_size = 0; INSERT INTO t SELECT i, repeat(''x'', 1000) FROM generate_series(1, 10500) i; SELECT count(*), sum(id) FROM t; SELECT pg_allocated_local_buffers() AS buffers, pages_shared > 0 AS shared, not_shared FROM temp_parallel_stats()'
+\set fill 'SET parallel_setup_cost = 0; SET min_parallel_table_scan_size = 0; INSERT INTO t SELECT i, repeat(''x'', 1000) FROM generate_series(1, 10500) i; SELECT count(*), sum(id) FROM t; SELECT pg_allocated_local_buffers() AS buffers, pages_shared > 0 OR not_shared = ''addresses have 32 bits'' AS shared, nullif(not_shared, ''addresses have 32 bits'') AS not_shared FROM temp_parallel_stats()'
 \c -
 LOAD 'temp_parallel';
 CREATE TEMP TABLE t (id int, v text);
@@ -61,6 +61,14 @@ INSERT INTO t VALUES (0, '');
 ROLLBACK;
 SHOW temp_buffers;
 :fill;
+
+-- Bytes of a pool of 4 GB and 2 MB, counted with 32 bits, are 2 MB: buffers beyond that would
+-- be in other memory.
+\c -
+LOAD 'temp_parallel';
+SET temp_buffers = '4098MB';
+CREATE TEMP TABLE t AS SELECT i AS id, repeat('x', 1000) AS v FROM generate_series(1, 3000) i;
+SELECT count(*), sum(id), sum(length(v)) FROM t;
 
 -- A statement that writes no temporary table leaves the pool alone: it would have no
 -- descriptors without the module.

@@ -10,6 +10,7 @@ package TempParallel;
 use strict;
 use warnings;
 
+use Config;
 use Exporter 'import';
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
@@ -34,8 +35,9 @@ SET client_min_messages = warning;
 };
 
 # A pool that is smaller than the tables, one that is larger, and the same with dirty
-# pages that workers read in the leader's memory: for that, writing must not be cheap.
-our @pools = ('800kB', '32MB', '32MB, shared');
+# pages that workers read in the leader's memory, where addresses have 64 bits: for that,
+# writing must not be cheap.
+our @pools = ('800kB', '32MB', $Config{ptrsize} < 8 ? () : '32MB, shared');
 my $sharing = q{
 SET temp_parallel.write_temp_page_cost = 10;
 };
