@@ -51,8 +51,9 @@ as_root() {
 	fi
 }
 
-# Three tries, as a mirror may fail once. The package lists are fetched only if
-# the first try fails, as they may be missing or out of date.
+# Removes nothing: gcc-multilib, for one, excludes cross compilers. Three tries, as a mirror
+# may fail once. The package lists are fetched only if the first try fails, as they may be
+# missing or out of date.
 apt_install_missing() {
 	local p missing=() try
 	for p in $(printf '%s\n' "$@" | sort -u); do
@@ -65,7 +66,7 @@ apt_install_missing() {
 	progress "installing ${missing[*]}"
 	for try in 1 2 3; do
 		as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y \
-			--no-install-recommends -o DPkg::Lock::Timeout=300 \
+			--no-install-recommends --no-remove -o DPkg::Lock::Timeout=300 \
 			"${missing[@]}" </dev/null >"$work/apt.log" 2>&1 && return 0
 		[ "$try" = 1 ] || sleep $((try * 10))
 		apt_update || true
