@@ -459,11 +459,12 @@ run_statement(bool parallel, void *arg)
  *
  * In CREATE TABLE AS, core runs the executor in parallel mode and inserts each row as it
  * comes.  A prepared statement may have been planned for something else, so it is known
- * only now that a volatile function may look at the new table.  From 17 on, the end of
- * a function's exception block is an error in parallel mode, which that block itself may
- * catch, so that the function returns something else.  (Over permanent tables it does
- * so without this module, too.)  So if the statement runs functions that are not
- * core's, it is run ahead.
+ * only now that a volatile function may look at the new table.  An insertion marks the
+ * command ID as used, and then what a function calls cannot begin another command in
+ * parallel mode, or, from 17 on, end an exception block, which that block may catch, so
+ * that the function returns something else.  (Over permanent tables it does so without
+ * this module, too.)  So if the statement runs functions that are not core's, it is run
+ * ahead.
  */
 void
 tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
@@ -488,7 +489,7 @@ tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 		plan = tp_flush_node_plan(linitial(flush_nodes));
 	if (plan != NULL && plan->any_volatile)
 		refusal = "query calls a volatile function";
-	else if (plan != NULL && plan->any_user_code && PARALLEL_MODE_ALLOWS_SUBTRANSACTIONS)
+	else if (plan != NULL && plan->any_user_code)
 	{
 		if (!tp_rows_exceed_file_limit(queryDesc->planstate->plan))
 		{

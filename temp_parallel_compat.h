@@ -161,9 +161,6 @@ typedef uint32 BufferState;
 typedef int16 CompareType;
 #endif
 
-/* From 17 on, an exception block of a function may run in parallel mode. */
-#define PARALLEL_MODE_ALLOWS_SUBTRANSACTIONS	(PG_VERSION_NUM >= 170000)
-
 /* From 17 on, an expression may be JSON_VALUE() and the like. */
 #if PG_VERSION_NUM >= 170000
 #define HAVE_JSON_EXPR

@@ -119,6 +119,18 @@ SELECT * FROM pg_temp.creates(CASE WHEN current_setting('server_version_num')::i
 		ELSE 'CREATE TEMP TABLE made AS SELECT pg_temp.caught(id) AS id FROM a' END,
 	'SELECT (count(*), count(id), sum(id)) FROM made');
 
+-- A function that is not volatile, but calls one that runs a statement: while rows are inserted as
+-- they come, that would fail, as it begins a command in parallel mode.
+CREATE TEMP TABLE rate AS SELECT g AS k, g / 10.0 AS r FROM generate_series(0, 99) g;
+CREATE FUNCTION pg_temp.helper(i int) RETURNS numeric LANGUAGE plpgsql AS
+	$$ DECLARE v numeric; BEGIN SELECT r INTO v FROM rate WHERE k = i; RETURN v; END $$;
+CREATE FUNCTION pg_temp.get_rate(i int) RETURNS numeric LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS
+	$$ BEGIN RETURN pg_temp.helper(i); END $$;
+SELECT * FROM pg_temp.creates('CREATE TEMP TABLE made AS SELECT id, pg_temp.get_rate(id % 100) AS r FROM a WHERE id % 50 < 3',
+	'SELECT (count(*), sum(r)) FROM made');
+PREPARE rates AS SELECT id, pg_temp.get_rate(id % 100) AS r FROM a WHERE id % 50 < 3;
+SELECT * FROM pg_temp.creates('CREATE TEMP TABLE made AS EXECUTE rates', 'SELECT (count(*), sum(r)) FROM made');
+
 --
 -- temp_file_limit: what works without the module works with it
 --
@@ -130,7 +142,7 @@ SET work_mem = '64kB';
 SET temp_file_limit = '1MB';
 SELECT * FROM pg_temp.creates('CREATE TEMP TABLE made AS SELECT id, s FROM a WHERE s <> $$$$',
 	'SELECT (count(*), sum(id)) FROM made');
--- Kept from 17 on: there are no workers.
+-- Kept, as functions are called: there are no workers.
 SELECT answers FROM pg_temp.creates('CREATE TEMP TABLE made AS SELECT pg_temp.stable(id) AS id, s FROM a WHERE s <> $$$$',
 	'SELECT (count(*), sum(id)) FROM made');
 -- The rows of an INSERT are kept: none, either.
