@@ -226,11 +226,11 @@ tp_plan_statement(const PlannerCall *call)
 }
 
 /*
- * Those of the tables that stmt reads that are large enough for workers and have never
- * been analyzed, if it has no workers: the planner may have guessed wrong.
+ * The temporary tables that stmt reads that are large enough for workers, if it has
+ * none.
  */
 static List *
-not_analyzed(PlannedStmt *stmt)
+large_temp_tables(PlannedStmt *stmt)
 {
 	PlanFacts	facts;
 	List	   *result = NIL;
@@ -248,8 +248,49 @@ not_analyzed(PlannedStmt *stmt)
 
 		if (!RelationIsValid(table))
 			continue;			/* the statement has dropped it */
-		if (table->rd_rel->reltuples < 0 &&
-			RelationGetNumberOfBlocks(table) >= Max(min_parallel_table_scan_size, 1))
+		if (RelationGetNumberOfBlocks(table) >= Max(min_parallel_table_scan_size, 1))
+			result = lappend_oid(result, lfirst_oid(lc));
+		RelationClose(table);
+	}
+	return result;
+}
+
+/*
+ * Add that stmt, which reads tables, a List of Oid, cannot have workers whatever it
+ * computes, if its form is the reason.  Returns whether it is.
+ */
+static bool
+explain_form(PlannedStmt *stmt, List *tables, ExplainState *es)
+{
+	Plan	   *rows = outerPlan(stmt->planTree);
+
+	if (tables == NIL)
+		return false;
+	if (stmt->commandType == CMD_INSERT && tp_run_ahead >= RUN_AHEAD_INSERT &&
+		IsA(stmt->planTree, ModifyTable) &&
+		(IsA(rows, ValuesScan) || (IsA(rows, Result) && outerPlan(rows) == NULL)))
+		ExplainPropertyText("Not Run Ahead", "inserts rows of VALUES", es);
+	else if (stmt->commandType == CMD_SELECT && stmt->hasModifyingCTE)
+		ExplainPropertyText("No Workers", "WITH has a statement that modifies data", es);
+	else if (stmt->commandType == CMD_SELECT && stmt->rowMarks != NIL)
+		ExplainPropertyText("No Workers", "locks rows", es);
+	else
+		return false;
+	return true;
+}
+
+/* Those of tables, a List of Oid, that have never been analyzed: the planner may have guessed wrong. */
+static List *
+not_analyzed(List *tables)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, tables)
+	{
+		Relation	table = RelationIdGetRelation(lfirst_oid(lc));
+
+		if (table->rd_rel->reltuples < 0)
 			result = lappend_oid(result, lfirst_oid(lc));
 		RelationClose(table);
 	}
@@ -264,7 +305,8 @@ not_analyzed(PlannedStmt *stmt)
  * If stmt cannot be run ahead, or workers cannot run it, add the reason to the output
  * of EXPLAIN.
  *
- * If neither a reason nor a lost saving is known, add the tables without statistics.
+ * If neither a reason nor a lost saving is known, add that the statement's form is the
+ * reason, or else the tables without statistics.
  *
  * If stmt reads temporary tables without workers only because of the flush, add
  * their names, unless it has dropped one of them; with COSTS also, in planner
@@ -281,7 +323,12 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 	ListCell   *lc;
 
 	if (!tp_explain_refusal(stmt, es) && !tp_has_savings(stmt))
-		tp_explain_names("Not Analyzed", not_analyzed(stmt), es);
+	{
+		List	   *tables = large_temp_tables(stmt);
+
+		if (!explain_form(stmt, tables, es))
+			tp_explain_names("Not Analyzed", not_analyzed(tables), es);
+	}
 	if (!tp_has_savings(stmt))
 		return;
 	foreach(lc, tp_savings_of(stmt))
