@@ -138,6 +138,18 @@ hash := \#
 $(eval pg_isolation_regress_installcheck = @$$(name_skipped); \
 	$(subst $(hash),\$(hash),$(value pg_isolation_regress_installcheck)))
 
+# The tests that are written with pgTAP, on a running server in which the module is installed,
+# as a superuser. Each file is a transaction that is rolled back, so any database will do.
+.PHONY: pgtapcheck
+pgtapcheck:
+	@command -v pg_prove >/dev/null || { echo "not run: there is no program pg_prove;" \
+		"install libtap-parser-sourcehandler-pgtap-perl (Debian)" \
+		"or TAP::Parser::SourceHandler::pgTAP (CPAN)" >&2; exit 1; }
+	@found=$$($(bindir)/psql -XAtc "SELECT name FROM pg_available_extensions WHERE name = 'pgtap'") || exit 1; \
+	[ -n "$$found" ] || { echo "not run: this server has no pgTAP; install" \
+		"postgresql-$(MAJORVERSION)-pgtap (Debian), pgtap_$(MAJORVERSION) (RPM) or pgtap (PGXN)" >&2; exit 1; }
+	pg_prove --psql-bin $(bindir)/psql $(PROVE_FLAGS) $(sort $(wildcard $(top)/t/pgtap/*.sql))
+
 # The zip for PGXN: what is committed, less what .gitattributes leaves out. Addresses
 # that end with .example reach nobody.
 .PHONY: dist

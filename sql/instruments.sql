@@ -28,6 +28,7 @@ $$;
 SELECT count(*) FROM pg_local_buffers;
 SELECT * FROM temp_parallel_summary();
 SELECT count(*) FROM temp_parallel_relations();
+SELECT * FROM temp_parallel_tables;
 SELECT * FROM pg_evict_local_buffers();
 SELECT pg_flush_local_buffers(), pg_allocated_local_buffers(), pg_dirty_local_buffers();
 

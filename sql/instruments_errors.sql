@@ -1,18 +1,15 @@
 --
--- The instruments: errors and privileges.
+-- The instruments: errors that nothing catches, and in parallel mode. (t/pgtap/errors.sql has
+-- each function with each kind of object, and privileges.)
 --
 CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
 
 \i sql/include/refused.sql
 
-CREATE TABLE permanent (id int PRIMARY KEY);
+CREATE TABLE permanent (id int);
 CREATE VIEW a_view AS SELECT * FROM permanent;
-CREATE UNLOGGED TABLE unlogged (id int);
 CREATE TEMP TABLE mine (id int PRIMARY KEY, big text);
-CREATE TEMP VIEW temp_view AS SELECT * FROM mine;
-CREATE TEMP TABLE parted (id int) PARTITION BY LIST (id);
-CREATE TEMP SEQUENCE temp_seq;
 INSERT INTO mine SELECT i, 'mine' FROM generate_series(1, 100) i;
 
 CREATE TEMP TABLE functions (no int, call text);
@@ -23,27 +20,6 @@ INSERT INTO functions VALUES
 	(4, 'pg_evict_local_buffers(%s)'),
 	(5, 'temp_parallel_flush_cost(%s)');
 
--- all functions check their table in the same way and order
-SELECT call, refused('SELECT ' || format(call, quote_literal('mine'))) FROM functions ORDER BY no;
-SELECT call, refused('SELECT ' || format(call, quote_literal('permanent'))) FROM functions ORDER BY no;
-SELECT call, refused('SELECT ' || format(call, 'NULL')) FROM functions ORDER BY no;
-SELECT call, refused('SELECT ' || format(call, '4000000000::oid')) FROM functions ORDER BY no;
-SELECT name, refused(format('SELECT pg_read_temp_relation(%L, false)', name))
-FROM unnest(ARRAY['a_view', 'temp_view', 'permanent_pkey', 'mine_pkey', 'parted',
-				  'temp_seq', 'unlogged', 'pg_catalog.pg_class', 'no_such_table']) name;
-SELECT refused(format('SELECT pg_read_temp_relation(%L, false)', reltoastrelid::regclass))
-	   LIKE '42809: %' AS toast
-FROM pg_class WHERE oid = 'mine'::regclass;
-SELECT refused('SELECT pg_read_temp_relation(''mine'', NULL)');
--- dropped in this transaction
-BEGIN;
-CREATE TEMP TABLE dropped (id int);
-SELECT 'dropped'::regclass::oid AS oid \gset
-DROP TABLE dropped;
-SELECT regexp_replace(refused('SELECT pg_evict_local_buffers(' || :oid || '::oid)'), '[0-9]+ does', 'N does');
-ROLLBACK;
-
--- the same as uncaught errors
 \set VERBOSITY sqlstate
 SELECT pg_temp_buffers_dirty('permanent');
 SELECT pg_temp_buffers_dirty('a_view');
@@ -52,45 +28,10 @@ SELECT pg_temp_buffers_dirty(4000000000::oid);
 \set VERBOSITY default
 
 --
--- Privileges: SELECT to read, ownership to change what is buffered. Superuser
--- is not required for one's own tables.
---
-CREATE ROLE regress_tp_instruments;
-GRANT SELECT ON functions TO regress_tp_instruments;
-SET ROLE regress_tp_instruments;
-SELECT call, refused('SELECT ' || format(call, quote_literal('mine'))) FROM functions ORDER BY no;
-RESET ROLE;
-GRANT SELECT ON mine TO regress_tp_instruments;
-SET ROLE regress_tp_instruments;
-SELECT call, refused('SELECT ' || format(call, quote_literal('mine'))) FROM functions ORDER BY no;
-CREATE TEMP TABLE theirs (id int PRIMARY KEY, big text);
-INSERT INTO theirs SELECT i, 'theirs' FROM generate_series(1, 100) i;
-SELECT call, refused('SELECT ' || format(call, quote_literal('theirs'))) FROM functions ORDER BY no;
--- any role may call these
-SELECT count(*) > 0 AS buffers FROM pg_local_buffers;
-SELECT buffers_used > 0 AS used FROM temp_parallel_summary();
-SELECT count(*) > 0 AS relations FROM temp_parallel_relations();
-SELECT flushes >= 0 AS stats FROM temp_parallel_stats();
-SELECT pg_flush_local_buffers() >= 0 AS flushed;
--- without a table, only the pages of the role's own tables are evicted
-SELECT pg_read_temp_relation('mine') > 0 AS mine, pg_read_temp_relation('theirs') > 0 AS theirs;
-SELECT buffers_evicted > 0 AS evicted, buffers_skipped > 0 AS skipped
-FROM pg_evict_local_buffers();
-SELECT count(*) FROM temp_parallel_relations() WHERE "table" = 'theirs'::regclass;
-SELECT count(*) > 0 AS stayed FROM temp_parallel_relations() WHERE "table" = 'mine'::regclass;
-RESET ROLE;
-
---
 -- In parallel mode nothing may be written, and a worker does not have the
 -- session's local buffers.  The planner keeps the functions out of workers by
--- their markings.
+-- their markings; if they are marked otherwise, they fail in a worker.
 --
-SELECT p.oid::regprocedure AS function, provolatile, proisstrict, proparallel
-FROM pg_depend d JOIN pg_proc p ON d.objid = p.oid
-WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND
-	  d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'temp_parallel')
-ORDER BY p.oid::regprocedure::text COLLATE "C";
--- if they are marked otherwise, they fail in a worker
 BEGIN;
 SELECT format('ALTER FUNCTION %s PARALLEL SAFE', p.oid::regprocedure)
 FROM pg_depend d JOIN pg_proc p ON d.objid = p.oid
@@ -129,15 +70,7 @@ SELECT count(*) FROM mine;
 SELECT buffers_pinned FROM temp_parallel_summary();
 ROLLBACK;
 
--- every function has a comment
-SELECT p.oid::regprocedure FROM pg_depend d JOIN pg_proc p ON d.objid = p.oid
-WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND
-	  d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'temp_parallel') AND
-	  obj_description(p.oid, 'pg_proc') IS NULL;
-
 DROP FUNCTION refused;
-DROP VIEW temp_view;
 DROP VIEW a_view;
-DROP TABLE permanent, unlogged, mine, theirs, parted, functions;
-DROP ROLE regress_tp_instruments;
+DROP TABLE permanent, mine, functions;
 DROP EXTENSION temp_parallel;

@@ -1,39 +1,7 @@
 --
--- Settings: defaults, bounds, privileges, and their effect on plans.
+-- Settings: their effect on plans. (t/pgtap/settings.sql has defaults, bounds and privileges.)
 --
 LOAD 'temp_parallel';
-
-SELECT name, setting, unit, context, vartype, min_val, max_val, boot_val
-  FROM pg_settings WHERE name LIKE 'temp\_parallel.%' ORDER BY name;
-
--- The prefix is reserved: a misspelled name is an error, not a placeholder.
-SET temp_parallel.enable = off;
-
--- Invalid values.
-SET temp_parallel.write_temp_page_cost = -1;
-SET temp_parallel.buffer_scan_cost = -0.01;
-SET temp_parallel.enabled = maybe;
-SET temp_parallel.processors = -1;
-
-
--- Any role may set them.
-CREATE ROLE regress_temp_parallel;
-SET ROLE regress_temp_parallel;
-SET temp_parallel.enabled = off;
-SET temp_parallel.write_temp_page_cost = 0;
-SET temp_parallel.buffer_scan_cost = 0;
-SET temp_parallel.processors = 1;
-RESET ROLE;
-DROP ROLE regress_temp_parallel;
-RESET temp_parallel.enabled;
-RESET temp_parallel.write_temp_page_cost;
-RESET temp_parallel.buffer_scan_cost;
-RESET temp_parallel.processors;
-
--- EXPLAIN (SETTINGS) prints those that differ from their defaults.
-SET temp_parallel.buffer_scan_cost = 0.5;
-EXPLAIN (COSTS OFF, SETTINGS) SELECT 1;
-RESET temp_parallel.buffer_scan_cost;
 
 SET max_parallel_workers_per_gather = 2;
 SET min_parallel_table_scan_size = 0;
