@@ -173,7 +173,7 @@ RESET ROLE;
 -- fail in a security-restricted operation, such as building an index.
 CREATE TABLE trap (id int);
 INSERT INTO trap VALUES (1);
-CREATE FUNCTION calibrates(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS
+CREATE FUNCTION calibrates(int) RETURNS int LANGUAGE plpgsql IMMUTABLE SET search_path FROM CURRENT AS
 $$ BEGIN PERFORM temp_parallel_calibrate(16, 6); RETURN $1; END $$;
 SELECT format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database()) \gexec
 SELECT throws_ok('CREATE INDEX ON trap (calibrates(id))', '42501',
