@@ -38,14 +38,23 @@ INSERT INTO statements (ordered, query) VALUES
 
 \ir ../../sql/include/cheap_workers.sql
 \set ECHO none
+ALTER FUNCTION bag_eq(text, text, text) SET max_parallel_workers_per_gather = 0;
+-- the leader would have read these tables before the workers have started
+SET LOCAL parallel_leader_participation = off;
 SET LOCAL cursor_tuple_fraction = 1;	-- all rows are fetched
--- one assertion for the rows, one for the workers; rows in order come from cursors
-CREATE FUNCTION compare(query text, ordered boolean) RETURNS SETOF text LANGUAGE plpgsql AS $$
+-- One assertion for the rows, one for the workers; rows in order come from cursors. Before,
+-- rows on many pages are changed, which are written, or workers read them in the leader's memory.
+CREATE FUNCTION compare(query text, ordered boolean, share boolean) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
 	want refcursor;
 	have refcursor;
 	launched bigint;
+	name text := CASE WHEN share THEN 'shared: ' ELSE 'written: ' END || query;
 BEGIN
+	UPDATE orders SET amount = amount + 1 WHERE id % 13 = 0;
+	UPDATE items SET n = n + 1 WHERE order_id % 13 = 0;
+	PERFORM set_config('temp_parallel.share_local_buffers', share::text, true),
+			set_config('temp_parallel.write_temp_page_cost', CASE WHEN share THEN '10' ELSE '0' END, true);
 	SET LOCAL temp_parallel.enabled = off;
 	IF ordered THEN
 		OPEN want FOR EXECUTE query;
@@ -56,19 +65,20 @@ BEGIN
 	PERFORM temp_parallel_stats_reset();
 	IF ordered THEN
 		OPEN have FOR EXECUTE query;
-		RETURN NEXT results_eq(have, want, query);
+		RETURN NEXT results_eq(have, want, name);
 		launched := (SELECT workers_launched FROM temp_parallel_stats());
 		CLOSE have;
 		CLOSE want;
 	ELSE
 		EXECUTE 'CREATE TEMP TABLE have AS ' || query;
 		launched := (SELECT workers_launched FROM temp_parallel_stats());
-		RETURN NEXT bag_eq('TABLE have', 'TABLE want', query);
+		RETURN NEXT bag_eq('TABLE have', 'TABLE want', name);
 		DROP TABLE have, want;
 	END IF;
-	RETURN NEXT cmp_ok(launched, '>', 0::bigint, 'in workers: ' || query);
+	RETURN NEXT cmp_ok(launched, '>', 0::bigint, 'in workers, ' || name);
 END $$;
-SELECT compare(query, ordered) FROM statements ORDER BY no;
+SELECT compare(query, ordered, share) FROM statements, unnest(ARRAY[false, true]) share ORDER BY no, share;
+SELECT set_config('temp_parallel.write_temp_page_cost', '0', true) \g /dev/null
 
 -- Statements that change a table: each on a copy.
 CREATE FUNCTION compare_change(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
@@ -80,6 +90,7 @@ BEGIN
 	SET LOCAL temp_parallel.enabled = off;
 	CREATE TEMP TABLE want AS TABLE orders;
 	CREATE TEMP TABLE have AS TABLE orders;
+	ANALYZE want, have;
 	EXECUTE format(statement, 'want');
 	GET DIAGNOSTICS want = ROW_COUNT;
 	SET LOCAL temp_parallel.enabled = on;

@@ -71,9 +71,9 @@ SELECT CASE WHEN strict THEN is_strict(:'schema', name, args) ELSE isnt_strict(:
 SELECT CASE WHEN definer THEN is_definer(:'schema', name, args) ELSE isnt_definer(:'schema', name, args) END FROM api;
 SELECT function_privs_are(:'schema', name, args, 'regress_tp_pgtap', ARRAY['EXECUTE']) FROM api;
 SELECT is(proparallel, 'u', p.oid::regprocedure || ' is PARALLEL UNSAFE')
-FROM members JOIN pg_proc p ON objid = p.oid AND classid = 'pg_proc'::regclass ORDER BY 1;
+FROM members JOIN pg_proc p ON objid = p.oid AND classid = 'pg_proc'::regclass ORDER BY objid;
 SELECT isnt(obj_description(objid, classid::regclass::name), NULL, pg_describe_object(classid, objid, 0) || ' has a comment')
-FROM members WHERE classid IN ('pg_proc'::regclass, 'pg_class'::regclass) ORDER BY 1;
+FROM members WHERE classid IN ('pg_proc'::regclass, 'pg_class'::regclass) ORDER BY objid;
 SELECT is(s.out_args, a.out_args, p.oid::regprocedure || ': columns')
 FROM api a JOIN pg_proc p ON proname = name AND oidvectortypes(proargtypes) = array_to_string(args, ', ') AND pronamespace = :'schema'::regnamespace,
 	LATERAL (SELECT string_agg(substr(arg, 5), ', ' ORDER BY n) AS out_args
