@@ -77,7 +77,7 @@ SELECT cmp_ok(dirty_pages, '>', 0, 'a changed page is dirty again') FROM temp_pa
 -- The session's counters
 -- ----------
 CREATE TEMP TABLE big (id int, pad text);
-INSERT INTO big SELECT i, repeat('x', 100) FROM generate_series(1, 5800) i;
+INSERT INTO big SELECT i, repeat('x', 107) FROM generate_series(1, 5800) i;
 \ir ../../sql/include/cheap_workers.sql
 \set ECHO none
 -- what the counters have grown by since the last call
@@ -89,7 +89,7 @@ BEGIN
 	PERFORM temp_parallel_stats_reset();
 END $$;
 
--- a hundred pages, all dirty, two workers
+-- a hundred pages, whatever data is aligned to, all dirty, two workers
 SELECT pg_evict_local_buffers('big'), pg_read_temp_relation('big') AS read, pg_temp_buffers_dirty('big') AS dirty, counted() \gset
 SELECT count(*) FROM big \g /dev/null
 SELECT * FROM counted() \gset
@@ -128,7 +128,7 @@ SET LOCAL enable_material = on;
 -- rolled back do), on pages that were written before the flush
 ANALYZE big;
 SAVEPOINT s;
-INSERT INTO big SELECT i, repeat('x', 100) FROM generate_series(1, 5800) i;
+INSERT INTO big SELECT i, repeat('x', 107) FROM generate_series(1, 5800) i;
 ROLLBACK TO s;
 SELECT buffers_skipped FROM pg_evict_local_buffers('big') \gset
 SET LOCAL max_parallel_workers = 0;
