@@ -230,7 +230,10 @@ typedef enum RunAheadRefusal
 	RUN_AHEAD_TOO_WIDE,
 	RUN_AHEAD_GAINS_LITTLE,
 	RUN_AHEAD_TOO_LARGE,
-	NO_WORKERS_UNSAFE
+	RUN_AHEAD_VALUES,
+	NO_WORKERS_UNSAFE,
+	NO_WORKERS_MODIFYING_WITH,
+	NO_WORKERS_LOCKS
 } RunAheadRefusal;
 
 /*
@@ -249,6 +252,7 @@ extern bool tp_have_subplan(List *expressions);
 extern RunAheadRefusal tp_plan_refusal(PlannedStmt *stmt, bool in_order);
 extern List *tp_take_defaults(Query *query);
 extern void tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal);
+extern void tp_explain_reason(RunAheadRefusal refusal, ExplainState *es);
 extern bool tp_explain_refusal(PlannedStmt *stmt, ExplainState *es);
 extern bool tp_rows_exceed_file_limit(const Plan *plan);
 extern CustomScan *tp_run_ahead_node(Plan *child, int plan_node_id);

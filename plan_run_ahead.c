@@ -54,7 +54,10 @@ static const char *const refusals[] = {
 	[RUN_AHEAD_TOO_WIDE] = "its rows have more than 1664 columns",
 	[RUN_AHEAD_GAINS_LITTLE] = "workers would save less than 15 % of its cost",
 	[RUN_AHEAD_TOO_LARGE] = "its rows may exceed temp_file_limit",
+	[RUN_AHEAD_VALUES] = "inserts rows of VALUES",
 	[NO_WORKERS_UNSAFE] = "query is not parallel safe",
+	[NO_WORKERS_MODIFYING_WITH] = "WITH has a statement that modifies data",
+	[NO_WORKERS_LOCKS] = "locks rows",
 };
 
 /* Could workers scan the table of node, if that names one?  Its indexes do not count. */
@@ -368,6 +371,16 @@ tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal)
 	stmt->invalItems = lcons(item, stmt->invalItems);
 }
 
+/* Add refusal to the output of EXPLAIN. */
+void
+tp_explain_reason(RunAheadRefusal refusal, ExplainState *es)
+{
+	if (refusal >= NO_WORKERS_UNSAFE)
+		ExplainPropertyText("No Workers", refusals[refusal], es);
+	else
+		ExplainPropertyText("Not Run Ahead", refusals[refusal], es);
+}
+
 /* Add what tp_note_refusal() has noted in stmt to the output of EXPLAIN; returns whether it has. */
 bool
 tp_explain_refusal(PlannedStmt *stmt, ExplainState *es)
@@ -376,10 +389,7 @@ tp_explain_refusal(PlannedStmt *stmt, ExplainState *es)
 
 	if (item == NULL || item->cacheId != NOT_RUN_AHEAD)
 		return false;
-	if (item->hashValue == NO_WORKERS_UNSAFE)
-		ExplainPropertyText("No Workers", refusals[NO_WORKERS_UNSAFE], es);
-	else
-		ExplainPropertyText("Not Run Ahead", refusals[item->hashValue], es);
+	tp_explain_reason(item->hashValue, es);
 	return true;
 }
 

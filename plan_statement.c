@@ -269,11 +269,11 @@ explain_form(PlannedStmt *stmt, List *tables, ExplainState *es)
 	if (stmt->commandType == CMD_INSERT && tp_run_ahead >= RUN_AHEAD_INSERT &&
 		IsA(stmt->planTree, ModifyTable) &&
 		(IsA(rows, ValuesScan) || (IsA(rows, Result) && outerPlan(rows) == NULL)))
-		ExplainPropertyText("Not Run Ahead", "inserts rows of VALUES", es);
+		tp_explain_reason(RUN_AHEAD_VALUES, es);
 	else if (stmt->commandType == CMD_SELECT && stmt->hasModifyingCTE)
-		ExplainPropertyText("No Workers", "WITH has a statement that modifies data", es);
+		tp_explain_reason(NO_WORKERS_MODIFYING_WITH, es);
 	else if (stmt->commandType == CMD_SELECT && stmt->rowMarks != NIL)
-		ExplainPropertyText("No Workers", "locks rows", es);
+		tp_explain_reason(NO_WORKERS_LOCKS, es);
 	else
 		return false;
 	return true;

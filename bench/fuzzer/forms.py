@@ -166,6 +166,14 @@ INSERTS = {
         "(h bigint, n bigint)",
         ("INSERT INTO {out} VALUES (fz.total({quoted}, 'cast_safely(q::text)'), fz.total({quoted}, 'command(1)'))",
          "UPDATE {out} SET h = h + fz.total({quoted}, 'cast_safely(q::text)')")),
+    # Each kind of statement calls a function that calls another, which begins a command.
+    "insert deep": inserting(
+        "(h int, v text)",
+        (f"INSERT INTO {{out}} SELECT fz.deep(h), v FROM ({ROWS}) r (h, v)",
+         "INSERT INTO {out} SELECT count(*), s.x FROM (SELECT fz.deep(length(q::text)) AS x FROM ({sql}) q) s GROUP BY 2",
+         "UPDATE {out} SET h = fz.deep(h) WHERE fz.deep(h) % 3 = 0",
+         "DELETE FROM {out} WHERE fz.deep(h) % 7 = 0",
+         "SELECT fz.deep(n::int) FROM (SELECT count(*) AS n FROM ({sql}) q OFFSET 0) s")),
     "insert prepared": inserting(
         "(h int, v text)",
         (f"PREPARE {{out}}_p AS INSERT INTO {{out}} {ROWS}", "EXECUTE {out}_p", "EXECUTE {out}_p",
@@ -183,6 +191,17 @@ CREATES = {
         f"PREPARE {{out}}_p AS {COUNT}", f"CREATE TEMP TABLE {{out}} AS EXECUTE {{out}}_p",
         "SELECT * FROM {out}", "DROP TABLE {out}", "DEALLOCATE {out}_p"),
         keeps_order=False),
+    # Of a temporary table alone, and workers are not forced: where workers read only permanent
+    # tables, or none, the server itself inserts the rows in parallel mode, and fails.
+    "create deep": Form(0, (
+        "SELECT set_config(name, 'off', false) FROM pg_settings"
+        " WHERE name IN ('force_parallel_mode', 'debug_parallel_query')",
+        "CREATE TEMP TABLE {out} AS SELECT fz.deep(hashtext(t::text)) AS h FROM {member} t",
+        "SELECT h, count(*) FROM {out} GROUP BY 1", "DROP TABLE {out}",
+        "PREPARE {out}_p AS SELECT fz.deep(hashtext(t::text)) AS h, count(*) AS n FROM {member} t GROUP BY 1",
+        "CREATE TEMP TABLE {out} AS EXECUTE {out}_p", "SELECT * FROM {out}", "DROP TABLE {out}",
+        "DEALLOCATE {out}_p"),
+        keeps_order=False, own_role=True),
     # Without ANALYZE, the number of rows may be underestimated, which is documented.
     "create limited": Form(0, (
         "ANALYZE {member}",

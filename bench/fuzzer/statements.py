@@ -45,6 +45,11 @@ FUNCTIONS = [
     # The rows of CREATE TABLE AS are kept if it calls such a function, from 17 on.
     "CREATE FUNCTION fz.same(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED AS"
     " $$ BEGIN RETURN i; END $$",
+    # One that calls another, which runs a statement, and so begins a command.
+    "CREATE FUNCTION fz.deeper(i int) RETURNS int LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED AS"
+    " $$ DECLARE n int; BEGIN SELECT relnatts INTO n FROM pg_class WHERE oid = 1259; RETURN i % 100 + n; END $$",
+    "CREATE FUNCTION fz.deep(i int) RETURNS int LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS"
+    " $$ BEGIN RETURN fz.deeper(i); END $$",
     # Triggers of targets of INSERT ... SELECT.
     "CREATE FUNCTION fz.before_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
     " IF NEW.h % 5 = 0 THEN RETURN NULL; END IF; NEW.v := NEW.v || '!'; RETURN NEW; END $$",
