@@ -74,12 +74,17 @@ for my $session_buffers (sort keys %worker_kb)
 
 # Pages that it reads in the leader's memory are not a worker's own: 8 MB are enough for
 # the headers of 37,500 of them, and for all else. And nothing is written: not for workers that
-# build the index, either.
+# build the index, either. That workers can map the memory has to be known before they run a
+# plan without the leader: those of the first query find out.
 my ($answer, $shared, $written) = split /\n/, $node->safe_psql('postgres', qq{
 	SET temp_buffers = '512MB';
 	SET max_parallel_maintenance_workers = 0;
 	} . $setup =~ s/40000/300000/r . qq{
 	RESET temp_parallel.write_temp_page_cost;
+	SET parallel_leader_participation = on;
+	$queries{'sequential scan'} \\gset first_
+	SET parallel_leader_participation = off;
+	SELECT FROM temp_parallel_stats_reset();
 	$queries{'sequential scan'};
 	SELECT pages_shared FROM temp_parallel_stats();
 	SELECT pages_flushed FROM temp_parallel_stats();});
