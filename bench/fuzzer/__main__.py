@@ -11,7 +11,7 @@ from . import calls, reduce
 from .episode import Episode
 from .report import Counts, Failure
 from .session import Session, wait_for_server
-from .statements import PREPARE
+from .statements import PREPARE, SCROLLED
 
 # What must not be in a server's log. The comparison judges errors.
 SUSPECT = re.compile(
@@ -78,6 +78,8 @@ def prepare(options):
         session.run(sql)
     for name in calls.EXTENSIONS:
         session.run(f"CREATE EXTENSION IF NOT EXISTS {name}")
+    last, *_, scrolled = [session.run(sql).rows for sql in SCROLLED]
+    options.ranges = scrolled == last
     options.contrib = set(session.run("SELECT extname FROM pg_extension").rows) & set(calls.EXTENSIONS)
     outcome = session.run("SELECT count(*) FROM pg_tablespace t, pg_extension e"
                           " WHERE spcname = 'fuzz_ts' AND extname = 'temp_parallel'")

@@ -270,7 +270,7 @@ class Episode(Comparer):
         elif choice < (0.66 if self.many else 0.26):
             query = modify.Modify(rng, self.tables, self.sources, self.options.version, self.isolation).query()
         elif choice < (0.74 if self.many else 0.36):
-            query = portions.Portions(rng, self.tables, self.isolation).query()
+            query = portions.Portions(rng, self.tables, self.isolation, self.options.ranges).query()
         else:
             return generator.query(parameters=rng.random() < 0.25)
         # Sources have no policies, and errors must not abort the transaction.

@@ -74,10 +74,11 @@ SQL_BODIES = [
 
 
 class Portions:
-    def __init__(self, rng, tables, isolation):
+    def __init__(self, rng, tables, isolation, ranges):
         self.rng = rng
         self.tables = tables
         self.isolation = isolation
+        self.ranges = ranges        # can the server scroll in a TID range?
         self.generator = Generator(rng, tables)
 
     # ---------- what is fetched ----------
@@ -264,6 +265,37 @@ class Portions:
                f" WHERE a.id >= (SELECT coalesce(min(t.id), 0) FROM {table.name} t) GROUP BY 1, 2) x GROUP BY x.part) y")
         return [self.declare("", sql), "FETCH 2 FROM c"]
 
+    def walked(self, rng):
+        """A cursor of each kind of scan, moved to and fro by statements with workers over the same
+        table, and by others. In the order of the scan, which does not depend on the mode."""
+        table = rng.choice(self.tables)
+        t = rng.choice(table.members)
+        scans = [
+            ("seqscan", f"{t} q WHERE q.id % 5 <> 1", "index bitmap indexonly tid"),
+            ("index", f"{rng.choice([t, table.name])} q WHERE q.id > 3 AND q.k % 7 <> 2 ORDER BY q.id", "seq bitmap indexonly"),
+            ("index only", f"{t} q WHERE q.id > 3 ORDER BY q.id", "seq bitmap"),
+            ("bitmap", f"{t} q WHERE q.k BETWEEN 3 AND 60", "seq index indexonly"),
+            ("tid", f"{t} q WHERE q.ctid = ANY (ARRAY(SELECT o.ctid FROM {t} o WHERE o.id % 7 = 3))", "seq"),
+            ("sample", f"{t} q TABLESAMPLE {rng.choice(['BERNOULLI', 'SYSTEM'])} (60) REPEATABLE (3)", "")]
+        if self.ranges:
+            scans += [("tid range", f"{t} q WHERE q.ctid >= '({rng.choice([0, 0, 1, 3])},{rng.choice([0, 2])})'"
+                                    f" AND q.ctid <= '({rng.choice([0, 1, 4, 9, 40, 5000])},{rng.choice([0, 5, 200])})'", "seq")] * 4
+        kind, sql, off = rng.choice(scans)
+        scroll = rng.random() < 0.8
+        off = ", ".join(f"enable_{s}{'' if s.endswith('scan') else 'scan'}" for s in off.split())
+        result = [f"SELECT fz.open('SELECT q.id FROM {sql.replace(chr(39), chr(39) * 2)}', '{{{off}}}', {scroll})"]
+        for _ in range(rng.choice([3, 6, 10])):
+            steps = [rng.choice([1, 1, 3, 8, 60, 150]) for _ in range(rng.choice([1, 2, 6]))]
+            if scroll:
+                steps = [rng.choice([step, -step]) for step in steps] + rng.choice([[], [1, -1] * 4, [0], [0, -1, -1, 1, 1]])
+            walk = "fz.walk('{" + ", ".join(map(str, steps)) + "}')"
+            result.append(rng.choice([
+                f"SELECT {walk}, n FROM (SELECT count(*) AS n FROM {table.name} OFFSET 0) r",
+                f"SELECT {walk}, n FROM (SELECT count(*) AS n FROM {t} OFFSET 0) r",
+                f"SELECT {walk} FROM {t} r WHERE r.id % 150 = 3",
+                f"SELECT {walk}"]))
+        return kind, result + ["CLOSE c"]
+
     # Kinds, and whether they end transactions.
     CURSORS = {"cursor, fetched": (fetched, False), "cursor, scrolled": (scrolled, False), "cursor, held": (held, True),
                "cursor, subtransaction": (subtransaction, False), "cursor, left open": (left_open, False),
@@ -291,6 +323,9 @@ class Portions:
         aside = random.Random(repr(statements))
         if aside.random() < 0.06:
             kind, ends, statements = "cursor, sample", False, self.counted(self.sample(aside))
+        elif aside.random() < 0.12:
+            kind, statements = self.walked(aside)
+            kind, ends, statements = f"cursor, walked, {kind}", False, [COUNTERS] + statements + [COUNTERS]
         if not self.isolation and not ends:
             statements = ["BEGIN"] + statements + ["ROLLBACK"]
         query = Query("", kind=kind, statements=statements, may_fail=True, undone=not ends,

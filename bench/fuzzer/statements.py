@@ -14,6 +14,16 @@ PREPARE = [
     "ALTER DEFAULT PRIVILEGES GRANT USAGE ON SCHEMAS TO fuzz_reader",
 ]
 
+# The 49th row of a TID range, and where a cursor is that has been moved to and fro over a page of it.
+# Some minor releases, as 15.18, end the scan early.
+SCROLLED = [
+    "SELECT ctid FROM pg_proc WHERE ctid < '(3,0)' ORDER BY ctid OFFSET 48 LIMIT 1",
+    "BEGIN",
+    "SET LOCAL enable_seqscan = off",
+    "DECLARE c SCROLL CURSOR FOR SELECT ctid FROM pg_proc WHERE ctid < '(3,0)'",
+    "MOVE 50 FROM c", *["MOVE BACKWARD 20 FROM c", "MOVE 20 FROM c"] * 3, "FETCH PRIOR FROM c",
+]
+
 # The start of every session.
 FUNCTIONS = [
     "CREATE FUNCTION fz.run(q text) RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY"
@@ -58,6 +68,18 @@ FUNCTIONS = [
     "CREATE FUNCTION fz.after_statement() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
     " IF pg_trigger_depth() < 2 THEN EXECUTE format('INSERT INTO %I SELECT h + 1, v FROM added', TG_TABLE_NAME);"
     " END IF; RETURN NULL; END $$",
+    # A cursor whose plan has no workers and, with these settings off, the scan that is wanted; its
+    # rows' ids, in steps of so many forwards or backwards, or 0: to the end.
+    "CREATE FUNCTION fz.open(q text, switched_off text[], scroll bool) RETURNS void LANGUAGE plpgsql"
+    " SET max_parallel_workers_per_gather = 0 AS $$ DECLARE c refcursor := 'c'; s text; were text[] := '{}'; BEGIN"
+    " FOREACH s IN ARRAY switched_off LOOP were := were || current_setting(s); PERFORM set_config(s, 'off', true); END LOOP;"
+    " IF scroll THEN OPEN c SCROLL FOR EXECUTE q; ELSE OPEN c NO SCROLL FOR EXECUTE q; END IF;"
+    " FOR i IN 1 .. cardinality(were) LOOP PERFORM set_config(switched_off[i], were[i], true); END LOOP; END $$",
+    "CREATE FUNCTION fz.walk(steps int[]) RETURNS text LANGUAGE plpgsql PARALLEL RESTRICTED AS $$ DECLARE c refcursor := 'c';"
+    " step int; n int; h text := ''; BEGIN FOREACH step IN ARRAY steps LOOP"
+    " IF step = 0 THEN MOVE FORWARD ALL IN c; END IF; FOR i IN 1 .. abs(step) LOOP"
+    " IF step > 0 THEN FETCH NEXT FROM c INTO n; ELSE FETCH PRIOR FROM c INTO n; END IF;"
+    " h := md5(h || coalesce(n, -1)); END LOOP; END LOOP; RETURN concat_ws(' ', n, h); END $$",
     # An error as a row; what a statement sees by itself.
     "CREATE FUNCTION fz.state(q text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN EXECUTE q; RETURN 'done';"
     " EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE; END $$",
