@@ -36,7 +36,7 @@ typedef struct RunAheadState
 	Tuplestorestate *rows;		/* NULL until the child has run */
 	int			eflags;			/* how the rows may be fetched */
 	Oid			user;			/* when the execution began */
-	bool		inserts;		/* are its rows those of CREATE TABLE AS? */
+	bool		inserts;		/* do its rows fill a new table? */
 	AttrNumber	ctid;			/* of the row that is to be changed, or 0 */
 	AttrNumber	tableoid;		/* of its table, or 0 if there is but one */
 	Oid			pruned_table;	/* whose page pruned_block was the last */
@@ -389,8 +389,8 @@ tp_run_portions_ahead(QueryDesc *queryDesc)
 }
 
 /*
- * The same for a query whose rows CREATE TABLE AS inserts, and which is about to be run
- * to its end: all of it.  The receiver takes rows in any kind of slot.
+ * The same for a query whose rows fill a new table, and which is about to be run to its
+ * end: all of it.  The receiver takes rows in any kind of slot.
  */
 static void
 run_insertion_ahead(QueryDesc *queryDesc)
@@ -454,10 +454,22 @@ run_statement(bool parallel, void *arg)
 }
 
 /*
+ * Are queryDesc's rows inserted into a new table, by CREATE TABLE AS, or by REFRESH
+ * MATERIALIZED VIEW, of which a function that the planner inlines may read temporary
+ * tables?
+ */
+static bool
+fills_new_table(QueryDesc *queryDesc)
+{
+	return queryDesc->dest->mydest == DestIntoRel ||
+		queryDesc->dest->mydest == DestTransientRel;
+}
+
+/*
  * Run the executor on a plan that needs parallel mode, by next, an ExecutorRun hook or
  * standard_ExecutorRun().  Raises what that raises.
  *
- * In CREATE TABLE AS, core runs the executor in parallel mode and inserts each row as it
+ * To fill a new table, core runs the executor in parallel mode and inserts each row as it
  * comes.  A prepared statement may have been planned for something else, so it is known
  * only now that a volatile function may look at the new table.  An insertion marks the
  * command ID as used, and then what a function calls cannot begin another command in
@@ -482,8 +494,8 @@ tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 		next(EXECUTOR_RUN_PASS);
 		return;
 	}
-	flush_nodes = queryDesc->dest->mydest != DestIntoRel ? NIL :
-		tp_find_flush_nodes(queryDesc->planstate);
+	flush_nodes = fills_new_table(queryDesc) ?
+		tp_find_flush_nodes(queryDesc->planstate) : NIL;
 	/* each has what is said of the statement */
 	if (flush_nodes != NIL)
 		plan = tp_flush_node_plan(linitial(flush_nodes));

@@ -130,6 +130,23 @@ SELECT * FROM pg_temp.creates('CREATE TEMP TABLE made AS SELECT id, pg_temp.get_
 	'SELECT (count(*), sum(r)) FROM made');
 PREPARE rates AS SELECT id, pg_temp.get_rate(id % 100) AS r FROM a WHERE id % 50 < 3;
 SELECT * FROM pg_temp.creates('CREATE TEMP TABLE made AS EXECUTE rates', 'SELECT (count(*), sum(r)) FROM made');
+-- A materialized view, which reads a temporary table by a function that is inlined: when it is made,
+-- and when it is filled again.
+CREATE FUNCTION rows_of_a() RETURNS TABLE (id int) LANGUAGE sql STABLE PARALLEL SAFE AS
+	$$ SELECT id FROM pg_temp.a WHERE id % 50 < 3 $$;
+CREATE FUNCTION rate(i int) RETURNS numeric LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS
+	$$ BEGIN RETURN pg_temp.helper(i); END $$;
+SELECT * FROM pg_temp.creates('CREATE MATERIALIZED VIEW made AS SELECT id, rate(id % 100) AS r FROM rows_of_a()',
+	'SELECT (count(*), sum(r)) FROM made');
+CREATE EXTENSION temp_parallel;
+CREATE MATERIALIZED VIEW again AS SELECT id, rate(id % 100) AS r FROM rows_of_a() WITH NO DATA;
+SELECT workers_launched AS before FROM temp_parallel_stats() \gset
+REFRESH MATERIALIZED VIEW again;
+SELECT count(*), sum(r) FROM again;
+SELECT workers_launched > :before AS launched FROM temp_parallel_stats();
+DROP MATERIALIZED VIEW again;
+DROP FUNCTION rows_of_a, rate;
+DROP EXTENSION temp_parallel;
 
 --
 -- temp_file_limit: what works without the module works with it
