@@ -219,6 +219,7 @@ typedef enum RunAheadRefusal
 	RUN_AHEAD_ALLOWED,
 	RUN_AHEAD_PERMANENT_TARGET,
 	RUN_AHEAD_MODIFYING_WITH,
+	RUN_AHEAD_VALUES,
 	RUN_AHEAD_UNSAFE,
 	RUN_AHEAD_VOLATILE,
 	RUN_AHEAD_SUBQUERY,
@@ -230,10 +231,9 @@ typedef enum RunAheadRefusal
 	RUN_AHEAD_TOO_WIDE,
 	RUN_AHEAD_GAINS_LITTLE,
 	RUN_AHEAD_TOO_LARGE,
-	RUN_AHEAD_VALUES,
-	NO_WORKERS_UNSAFE,
-	NO_WORKERS_MODIFYING_WITH,
-	NO_WORKERS_LOCKS
+	NO_WORKERS_MODIFYING_WITH,	/* from here on, of a query */
+	NO_WORKERS_LOCKS,
+	NO_WORKERS_UNSAFE
 } RunAheadRefusal;
 
 /*
@@ -246,14 +246,15 @@ typedef enum RunAheadRefusal
 
 extern bool tp_reads_large_table(Query *query);
 extern bool tp_may_run_ahead(Query *query);
+extern bool tp_inserts_values(Query *query);
 extern RunAheadRefusal tp_query_refusal(Query *query);
 extern RunAheadRefusal tp_run_ahead_refusal(Query *query, List *defaults);
 extern bool tp_have_subplan(List *expressions);
 extern RunAheadRefusal tp_plan_refusal(PlannedStmt *stmt, bool in_order);
 extern List *tp_take_defaults(Query *query);
 extern void tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal);
-extern void tp_explain_reason(RunAheadRefusal refusal, ExplainState *es);
-extern bool tp_explain_refusal(PlannedStmt *stmt, ExplainState *es);
+extern RunAheadRefusal tp_refusal_of(PlannedStmt *stmt);
+extern void tp_explain_refusal(RunAheadRefusal refusal, ExplainState *es);
 extern bool tp_rows_exceed_file_limit(const Plan *plan);
 extern CustomScan *tp_run_ahead_node(Plan *child, int plan_node_id);
 extern void tp_place_run_ahead_node(PlannedStmt *stmt, List *defaults);

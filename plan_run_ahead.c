@@ -43,6 +43,7 @@ static const char *const refusals[] = {
 	[RUN_AHEAD_ALLOWED] = NULL,
 	[RUN_AHEAD_PERMANENT_TARGET] = "changes rows of a permanent table",
 	[RUN_AHEAD_MODIFYING_WITH] = "WITH has a statement that modifies data",
+	[RUN_AHEAD_VALUES] = "inserts rows of VALUES",
 	[RUN_AHEAD_UNSAFE] = "query is not parallel safe",
 	[RUN_AHEAD_VOLATILE] = "query calls a volatile function",
 	[RUN_AHEAD_SUBQUERY] = "subquery is evaluated as rows are changed",
@@ -54,10 +55,9 @@ static const char *const refusals[] = {
 	[RUN_AHEAD_TOO_WIDE] = "its rows have more than 1664 columns",
 	[RUN_AHEAD_GAINS_LITTLE] = "workers would save less than 15 % of its cost",
 	[RUN_AHEAD_TOO_LARGE] = "its rows may exceed temp_file_limit",
-	[RUN_AHEAD_VALUES] = "inserts rows of VALUES",
-	[NO_WORKERS_UNSAFE] = "query is not parallel safe",
 	[NO_WORKERS_MODIFYING_WITH] = "WITH has a statement that modifies data",
 	[NO_WORKERS_LOCKS] = "locks rows",
+	[NO_WORKERS_UNSAFE] = "query is not parallel safe",
 };
 
 /* Could workers scan the table of node, if that names one?  Its indexes do not count. */
@@ -96,6 +96,33 @@ changes_temp_table(Query *query)
 										query->rtable)->relid) == RELPERSISTENCE_TEMP;
 }
 
+/* Is query, an INSERT, one of the rows of a SELECT and nothing else? */
+static bool
+inserts_rows_of_query(Query *query)
+{
+	RangeTblRef *source;
+
+	if (query->jointree == NULL || list_length(query->jointree->fromlist) != 1)
+		return false;
+	source = linitial(query->jointree->fromlist);
+	return IsA(source, RangeTblRef) &&
+		rt_fetch(source->rtindex, query->rtable)->rtekind == RTE_SUBQUERY;
+}
+
+/*
+ * Does query, which has been rewritten and is not run ahead, insert rows of VALUES for which
+ * a table may be read: by their subqueries, or because a rule inserts several for each row
+ * of a SELECT?
+ */
+bool
+tp_inserts_values(Query *query)
+{
+	return query->commandType == CMD_INSERT && tp_run_ahead >= RUN_AHEAD_INSERT &&
+		query->jointree != NULL &&
+		(query->hasSubLinks || list_length(query->jointree->fromlist) > 1) &&
+		!inserts_rows_of_query(query);
+}
+
 /*
  * Does query, which has been rewritten, change a table by rows that it finds in
  * others, with a temporary one among these, and one that is large enough for workers?
@@ -104,8 +131,6 @@ changes_temp_table(Query *query)
 bool
 tp_may_run_ahead(Query *query)
 {
-	RangeTblRef *source;
-
 	switch (query->commandType)
 	{
 		case CMD_UPDATE:
@@ -115,12 +140,7 @@ tp_may_run_ahead(Query *query)
 				return false;
 			break;
 		case CMD_INSERT:
-			if (tp_run_ahead < RUN_AHEAD_INSERT || query->jointree == NULL ||
-				list_length(query->jointree->fromlist) != 1)
-				return false;
-			source = linitial(query->jointree->fromlist);
-			if (!IsA(source, RangeTblRef) ||
-				rt_fetch(source->rtindex, query->rtable)->rtekind != RTE_SUBQUERY)
+			if (tp_run_ahead < RUN_AHEAD_INSERT || !inserts_rows_of_query(query))
 				return false;
 			break;
 		default:
@@ -371,26 +391,24 @@ tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal)
 	stmt->invalItems = lcons(item, stmt->invalItems);
 }
 
-/* Add refusal to the output of EXPLAIN. */
-void
-tp_explain_reason(RunAheadRefusal refusal, ExplainState *es)
-{
-	if (refusal >= NO_WORKERS_UNSAFE)
-		ExplainPropertyText("No Workers", refusals[refusal], es);
-	else
-		ExplainPropertyText("Not Run Ahead", refusals[refusal], es);
-}
-
-/* Add what tp_note_refusal() has noted in stmt to the output of EXPLAIN; returns whether it has. */
-bool
-tp_explain_refusal(PlannedStmt *stmt, ExplainState *es)
+/* What tp_note_refusal() has noted in stmt. */
+RunAheadRefusal
+tp_refusal_of(PlannedStmt *stmt)
 {
 	PlanInvalItem *item = stmt->invalItems == NIL ? NULL : linitial(stmt->invalItems);
 
-	if (item == NULL || item->cacheId != NOT_RUN_AHEAD)
-		return false;
-	tp_explain_reason(item->hashValue, es);
-	return true;
+	return item == NULL || item->cacheId != NOT_RUN_AHEAD ? RUN_AHEAD_ALLOWED :
+		item->hashValue;
+}
+
+/* Add refusal to the output of EXPLAIN, if it is one. */
+void
+tp_explain_refusal(RunAheadRefusal refusal, ExplainState *es)
+{
+	if (refusal >= NO_WORKERS_MODIFYING_WITH)
+		ExplainPropertyText("No Workers", refusals[refusal], es);
+	else if (refusal != RUN_AHEAD_ALLOWED)
+		ExplainPropertyText("Not Run Ahead", refusals[refusal], es);
 }
 
 /* ----------

@@ -213,6 +213,8 @@ tp_plan_statement(const PlannerCall *call)
 		debug_parallel_query != DEBUG_PARALLEL_REGRESS &&
 		max_parallel_workers_per_gather > 0 &&
 		!IsParallelWorker();
+	RunAheadRefusal refusal = RUN_AHEAD_ALLOWED;
+	PlannedStmt *stmt;
 
 	/* the server's own queries for foreign keys change a few rows at a time */
 	if (consider_temp && !InNoForceRLSOperation() && tp_may_run_ahead(parse))
@@ -222,7 +224,11 @@ tp_plan_statement(const PlannerCall *call)
 		return plan_with_workers(call, false);
 	if (consider_temp && !InNoForceRLSOperation() && tp_may_run_portions_ahead(parse))
 		return plan_portions(call);
-	return plan_without_temp_tables(call);
+	if (consider_temp && tp_inserts_values(parse))
+		refusal = RUN_AHEAD_VALUES;
+	stmt = plan_without_temp_tables(call);
+	tp_note_refusal(stmt, refusal);
+	return stmt;
 }
 
 /*
@@ -255,28 +261,15 @@ large_temp_tables(PlannedStmt *stmt)
 	return result;
 }
 
-/*
- * Add that stmt, which reads tables, a List of Oid, cannot have workers whatever it
- * computes, if its form is the reason.  Returns whether it is.
- */
-static bool
-explain_form(PlannedStmt *stmt, List *tables, ExplainState *es)
+/* Why core gives stmt, a query, no workers whatever it computes, if its form is the reason. */
+static RunAheadRefusal
+refusal_of_form(PlannedStmt *stmt)
 {
-	Plan	   *rows = outerPlan(stmt->planTree);
-
-	if (tables == NIL)
-		return false;
-	if (stmt->commandType == CMD_INSERT && tp_run_ahead >= RUN_AHEAD_INSERT &&
-		IsA(stmt->planTree, ModifyTable) &&
-		(IsA(rows, ValuesScan) || (IsA(rows, Result) && outerPlan(rows) == NULL)))
-		tp_explain_reason(RUN_AHEAD_VALUES, es);
-	else if (stmt->commandType == CMD_SELECT && stmt->hasModifyingCTE)
-		tp_explain_reason(NO_WORKERS_MODIFYING_WITH, es);
-	else if (stmt->commandType == CMD_SELECT && stmt->rowMarks != NIL)
-		tp_explain_reason(NO_WORKERS_LOCKS, es);
-	else
-		return false;
-	return true;
+	if (stmt->commandType != CMD_SELECT)
+		return RUN_AHEAD_ALLOWED;
+	if (stmt->hasModifyingCTE)
+		return NO_WORKERS_MODIFYING_WITH;
+	return stmt->rowMarks != NIL ? NO_WORKERS_LOCKS : RUN_AHEAD_ALLOWED;
 }
 
 /* Those of tables, a List of Oid, that have never been analyzed: the planner may have guessed wrong. */
@@ -318,17 +311,25 @@ void
 tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 {
 	FlushCost	flush;
+	RunAheadRefusal refusal = tp_refusal_of(stmt);
 	List	   *relids = NIL;
 	Cost		saving = 0;
 	ListCell   *lc;
 
-	if (!tp_explain_refusal(stmt, es) && !tp_has_savings(stmt))
+	/* of VALUES, it has been noted without a look at the tables */
+	if ((refusal == RUN_AHEAD_ALLOWED || refusal == RUN_AHEAD_VALUES) &&
+		!tp_has_savings(stmt))
 	{
 		List	   *tables = large_temp_tables(stmt);
 
-		if (!explain_form(stmt, tables, es))
+		if (refusal == RUN_AHEAD_ALLOWED)
+			refusal = refusal_of_form(stmt);
+		if (tables == NIL)
+			refusal = RUN_AHEAD_ALLOWED;
+		if (refusal == RUN_AHEAD_ALLOWED)
 			tp_explain_names("Not Analyzed", not_analyzed(tables), es);
 	}
+	tp_explain_refusal(refusal, es);
 	if (!tp_has_savings(stmt))
 		return;
 	foreach(lc, tp_savings_of(stmt))

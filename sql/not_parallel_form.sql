@@ -28,6 +28,11 @@ END $$;
 SELECT pg_temp.reason('INSERT INTO x VALUES ((SELECT count(*) FROM t))');
 SELECT pg_temp.reason('INSERT INTO x VALUES ((SELECT count(*) FROM t)), ((SELECT sum(id) FROM t))');
 SELECT pg_temp.reason('INSERT INTO x SELECT count(*) FROM t');
+SELECT pg_temp.reason('INSERT INTO x VALUES (generate_series(1, 3), (SELECT count(*) FROM t))');
+-- A SELECT that workers would not make faster is not VALUES.
+SET parallel_setup_cost = 1e9;
+SELECT pg_temp.reason('INSERT INTO x SELECT (SELECT count(*) FROM t)');
+SET parallel_setup_cost = 0;
 -- without a table that is large enough, and without a subquery, there is nothing to say
 SET min_parallel_table_scan_size = '1MB';
 SELECT pg_temp.reason('INSERT INTO x VALUES ((SELECT count(*) FROM few))');
@@ -41,6 +46,9 @@ CREATE OR REPLACE RULE also AS ON INSERT TO x DO ALSO INSERT INTO y VALUES ((SEL
 SELECT pg_temp.reason('INSERT INTO x VALUES (1)');
 CREATE OR REPLACE RULE also AS ON INSERT TO x DO ALSO INSERT INTO y SELECT t.id FROM t WHERE t.id = NEW.a;
 SELECT pg_temp.reason('INSERT INTO x VALUES (1)');
+CREATE OR REPLACE RULE also AS ON INSERT TO x DO ALSO INSERT INTO y VALUES (NEW.a), (NEW.b);
+SELECT pg_temp.reason('INSERT INTO x SELECT k, sum(id) FROM t GROUP BY k');
+SELECT pg_temp.reason('INSERT INTO x VALUES (1, 2), (3, 4)');
 DROP RULE also ON x;
 
 -- SELECT: row locks, of temporary and of permanent tables, and WITH that modifies data

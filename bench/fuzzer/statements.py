@@ -52,7 +52,7 @@ FUNCTIONS = [
     # Little may be kept, in memory and in files.
     "CREATE FUNCTION fz.limited(q text) RETURNS text LANGUAGE plpgsql SET work_mem = '64kB'"
     " SET temp_file_limit = '100kB' AS $$ BEGIN EXECUTE q; RETURN NULL; END $$",
-    # The rows of CREATE TABLE AS are kept if it calls such a function, from 17 on.
+    # The rows of CREATE TABLE AS are kept if it calls such a function.
     "CREATE FUNCTION fz.same(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED AS"
     " $$ BEGIN RETURN i; END $$",
     # One that calls another, which runs a statement, and so begins a command.
