@@ -5,7 +5,8 @@
 #   build_extension PGCONFIG    install packages and a private server, build the
 #                               extension for it; if PGCONFIG is empty, for the
 #                               Debian release's own version
-#   bench_server PGCONFIG       the same, and start a cluster
+#   bench_server PGCONFIG       the same, and start a cluster. $settings, an array of options
+#                               of psql, may change more settings; those fail that a version lacks
 #   bench_driver MODULE ARG...  run a module or package of bench/tpbench as a step
 #   bench_main MODULE VALUED FLAGS ARG...  all of a program whose options, --pg-config and
 #                               --keep excepted, are those of its driver: VALUED, which
@@ -46,7 +47,7 @@ bench_server() {
 	# Only unlogged tables use shared buffers here, as many as the session has
 	# local buffers. Autovacuum never processes temporary tables; it must not
 	# help the others, nor run while something is timed.
-	run "$work/settings.log" "$bindir/psql" -qX -d postgres \
+	run "$work/settings.log" "$bindir/psql" -qX -d postgres ${settings[@]+"${settings[@]}"} \
 		-c "ALTER SYSTEM SET shared_buffers = '$buffers'" \
 		-c "ALTER SYSTEM SET autovacuum = off" \
 		-c "ALTER SYSTEM SET max_wal_size = '8GB'"
