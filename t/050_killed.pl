@@ -194,7 +194,7 @@ SKIP:
 # ----------
 # Rows that are run ahead
 # ----------
-foreach my $pool ('800kB', '32MB, shared')
+foreach my $pool (grep { $_ ne '32MB' } @pools)
 {
 	my $s = fault_session($node, $pool);
 	my $n = 0;

@@ -8,6 +8,7 @@
 use strict;
 use warnings;
 
+use Config;
 use File::Basename;
 use lib dirname(__FILE__);
 use Build qw(build);
@@ -15,7 +16,8 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-plan skip_all => 'pages are shared on Linux only' if $^O ne 'linux';
+plan skip_all => 'pages are shared on Linux only, where addresses have 64 bits'
+  if $^O ne 'linux' || $Config{ptrsize} < 8;
 
 my $library = build('process_limits',
 	[ glob(dirname(__FILE__) . '/process_limits/*.c'), dirname(__FILE__) . '/process_limits/Makefile' ]);
