@@ -151,15 +151,13 @@ tp_worker_toc(void)
 }
 
 /*
- * Map the leader's memory, if it shares pages, or if it is not known whether workers can.
- * Sets *memory to where it is, or to NULL if there are no pages to adopt, and tells the
- * leader whether it can be mapped.  Returns false if this worker must take no
- * part, and raises an error if the leader relies on it.
+ * Map the leader's memory at *memory, if it shares pages, or if it is not known whether
+ * workers can, and tell the leader whether it could be mapped.  Returns false if this
+ * worker must take no part, and raises an error if the leader relies on it.
  */
 static bool
 map_leader(char **memory)
 {
-	*memory = NULL;
 	if (shared->npages == 0 && !shared->try_map)
 		return true;
 	*memory = tp_map_leader(&shared->memory);
@@ -169,7 +167,6 @@ map_leader(char **memory)
 		return true;
 	}
 	shared->failed = true;		/* the leader does not share again */
-	*memory = NULL;
 	if (shared->npages > 0 && !shared->leader_runs)
 		ereport(ERROR,
 				(errcode_for_file_access(),
@@ -374,7 +371,7 @@ tp_worker_begin(QueryDesc *queryDesc)
 {
 	PlannedStmt *stmt = queryDesc->plannedstmt;
 	CustomScan *flush;
-	char	   *memory;
+	char	   *memory = NULL;
 
 	Assert(IsParallelWorker());
 	if (!is_sent_by_leader(queryDesc))

@@ -148,7 +148,8 @@ void
 tp_worker_refuse_utility(Node *statement)
 {
 	Assert(IsParallelWorker());
-	if (NLocBuffer > 0 && tp_is_copy_of_temp_table(statement))
+	if (NLocBuffer > 0 && IsA(statement, CopyStmt) &&
+		tp_is_name_of_temp_table(((CopyStmt *) statement)->relation))
 		tp_worker_refuse();
 }
 

@@ -50,8 +50,6 @@
 
 #include "access/table.h"
 #include "catalog/index.h"
-#include "catalog/index.h"
-#include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "commands/defrem.h"
 #include "miscadmin.h"
@@ -297,13 +295,8 @@ is_made_temporary(const RangeVar *name)
 static bool
 fills_index(IndexStmt *stmt)
 {
-	Oid			table;
-
-	if (strcmp(stmt->accessMethod, DEFAULT_INDEX_TYPE) == 0 ||
-		!tp_session_has_temp_tables())
-		return false;
-	table = RangeVarGetRelid(stmt->relation, NoLock, true);
-	return OidIsValid(table) && get_rel_persistence(table) == RELPERSISTENCE_TEMP;
+	return strcmp(stmt->accessMethod, DEFAULT_INDEX_TYPE) != 0 &&
+		tp_is_name_of_temp_table(stmt->relation);
 }
 
 /*
@@ -334,8 +327,9 @@ tp_share_before(Node *statement)
 		fills = fills_index((IndexStmt *) statement);
 	else if (IsA(statement, PlannedStmt))
 		fills = writes_temp_table((PlannedStmt *) statement);
-	else if (tp_is_copy_of_temp_table(statement))
-		fills = ((CopyStmt *) statement)->is_from;
+	else if (IsA(statement, CopyStmt))
+		fills = ((CopyStmt *) statement)->is_from &&
+			tp_is_name_of_temp_table(((CopyStmt *) statement)->relation);
 	if (!fills)
 		return;
 	if (NLocBuffer == 0)

@@ -11,7 +11,6 @@
  */
 #include "postgres.h"
 
-#include <dlfcn.h>
 #include <float.h>
 
 #include "access/htup_details.h"
@@ -61,17 +60,15 @@ tp_session_has_temp_tables(void)
 	return OidIsValid(namespace);
 }
 
-/* Is statement a COPY that names a temporary table? */
+/* Is name that of a temporary table?  False if it is NULL, or if there is no such table. */
 bool
-tp_is_copy_of_temp_table(Node *statement)
+tp_is_name_of_temp_table(const RangeVar *name)
 {
-	RangeVar   *relation = IsA(statement, CopyStmt) ?
-		((CopyStmt *) statement)->relation : NULL;
 	Oid			relid;
 
-	if (relation == NULL || !tp_session_has_temp_tables())
+	if (name == NULL || !tp_session_has_temp_tables())
 		return false;
-	relid = RangeVarGetRelid(relation, NoLock, true);
+	relid = RangeVarGetRelid(name, NoLock, true);
 	return OidIsValid(relid) &&
 		get_rel_persistence(relid) == RELPERSISTENCE_TEMP;
 }

@@ -12,7 +12,6 @@
 #ifndef TEMP_PARALLEL_H
 #define TEMP_PARALLEL_H
 
-
 #include "temp_parallel_compat.h"
 
 /* session.c: settings */
@@ -33,8 +32,6 @@ extern bool tp_share_local_buffers;
 
 extern void tp_define_settings(void);
 
-/* session.c: the library */
-
 /* session.c: counters and temporary tables */
 typedef struct SessionStats
 {
@@ -54,7 +51,7 @@ typedef struct SessionStats
 extern SessionStats tp_session_stats;
 
 extern bool tp_session_has_temp_tables(void);
-extern bool tp_is_copy_of_temp_table(Node *statement);
+extern bool tp_is_name_of_temp_table(const RangeVar *name);
 extern bool tp_is_session_temp_table(Oid relid);
 
 #endif							/* TEMP_PARALLEL_H */

@@ -61,16 +61,11 @@ CREATE FUNCTION pg_temp.walked(query text, switched_off text[], in_phase boolean
 DECLARE
 	c refcursor := 'c';
 	walk text;
-	setting text;
 	result text := '';
 BEGIN
-	FOREACH setting IN ARRAY switched_off LOOP
-		PERFORM set_config(setting, 'off', true);
-	END LOOP;
+	PERFORM set_config(s, 'off', true) FROM unnest(switched_off) s;
 	OPEN c SCROLL FOR EXECUTE query;
-	FOREACH setting IN ARRAY switched_off LOOP
-		PERFORM set_config(setting, 'on', true);
-	END LOOP;
+	PERFORM set_config(s, 'on', true) FROM unnest(switched_off) s;
 	FOREACH walk IN ARRAY ARRAY[
 		-- across a page, back and forth, at its first and its last row
 		'{57}', '{1,-1,1,-1,1,-1,1,-1,1,-1,1,-1,1,-1,1,-1,1,-1,1,-1,1,-1,1,-1,1,-1,1,-1,1,-1,1,-1}',
@@ -120,16 +115,10 @@ END $$;
 
 -- The plan for query with these settings off.
 CREATE FUNCTION pg_temp.plan(query text, VARIADIC switched_off text[]) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-	setting text;
 BEGIN
-	FOREACH setting IN ARRAY switched_off LOOP
-		PERFORM set_config(setting, 'off', true);
-	END LOOP;
+	PERFORM set_config(s, 'off', true) FROM unnest(switched_off) s;
 	RETURN QUERY EXECUTE 'EXPLAIN (COSTS OFF) DECLARE e SCROLL CURSOR FOR ' || query;
-	FOREACH setting IN ARRAY switched_off LOOP
-		PERFORM set_config(setting, 'on', true);
-	END LOOP;
+	PERFORM set_config(s, 'on', true) FROM unnest(switched_off) s;
 END $$;
 
 -- a sequential scan

@@ -8,40 +8,14 @@
 use strict;
 use warnings;
 
-use Config;
-use File::Basename;
-use lib dirname(__FILE__);
-use Build qw(build);
+use FindBin;
+use lib $FindBin::RealBin;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProcessLimits;
 use Test::More;
 
-plan skip_all => 'pages are shared on Linux only, where addresses have 64 bits'
-  if $^O ne 'linux' || $Config{ptrsize} < 8;
-
-my $library = build('process_limits',
-	[ glob(dirname(__FILE__) . '/process_limits/*.c'), dirname(__FILE__) . '/process_limits/Makefile' ]);
-
-my $node = PostgreSQL::Test::Cluster->new('main');
-$node->init(extra => ['--data-checksums']);
-$node->append_conf('postgresql.conf', qq{
-session_preload_libraries = 'temp_parallel'
-max_worker_processes = 8
-temp_buffers = 32MB
-max_parallel_workers_per_gather = 2
-min_parallel_table_scan_size = 0
-parallel_setup_cost = 0
-parallel_tuple_cost = 0
-cpu_tuple_cost = 10
-jit = off
-temp_parallel.write_temp_page_cost = 10
-temp_parallel.buffer_scan_cost = 0
-});
-$node->start;
-$node->safe_psql('postgres', qq{
-CREATE EXTENSION temp_parallel;
-CREATE FUNCTION limit_memory(bigint) RETURNS void LANGUAGE C AS '$library';
-});
+my $node = limited_server();
 
 my $fill = q{CREATE TEMP TABLE t AS SELECT g AS id, repeat('x', 100) AS pad FROM generate_series(1, 20000) g;};
 my $fill_more = q{INSERT INTO t SELECT g, repeat('x', 100) FROM generate_series(20001, 40000) g;};

@@ -8,41 +8,16 @@
 use strict;
 use warnings;
 
-use Config;
-use File::Basename;
-use lib dirname(__FILE__);
-use Build qw(build);
+use FindBin;
+use lib $FindBin::RealBin;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProcessLimits;
 use Test::More;
 
-plan skip_all => 'pages are shared on Linux only, where addresses have 64 bits'
-  if $^O ne 'linux' || $Config{ptrsize} < 8;
-
-my $library = build('process_limits',
-	[ glob(dirname(__FILE__) . '/process_limits/*.c'), dirname(__FILE__) . '/process_limits/Makefile' ]);
-
-my $node = PostgreSQL::Test::Cluster->new('main');
-$node->init(extra => ['--data-checksums']);
-$node->append_conf('postgresql.conf', qq{
-session_preload_libraries = 'temp_parallel'
-max_worker_processes = 8
-temp_buffers = 32MB
-max_parallel_workers_per_gather = 2
-min_parallel_table_scan_size = 0
-min_parallel_index_scan_size = 0
-parallel_setup_cost = 0
-parallel_tuple_cost = 0
-cpu_tuple_cost = 10
-jit = off
-temp_parallel.write_temp_page_cost = 10
-temp_parallel.buffer_scan_cost = 0
-});
-$node->start;
-$node->safe_psql('postgres', qq{
-CREATE EXTENSION temp_parallel;
-CREATE FUNCTION set_dumpable(boolean) RETURNS void LANGUAGE C AS '$library';
-CREATE FUNCTION expensive(int) RETURNS boolean LANGUAGE plpgsql PARALLEL SAFE COST 10000000 AS 'BEGIN RETURN \$1 % 40 = 0; END';
+my $node = limited_server();
+$node->safe_psql('postgres', q{
+CREATE FUNCTION expensive(int) RETURNS boolean LANGUAGE plpgsql PARALLEL SAFE COST 10000000 AS 'BEGIN RETURN $1 % 40 = 0; END';
 });
 
 my $fill = q{
@@ -108,6 +83,13 @@ my %plans = (
 		'InitPlan' ],
 	'relaunch' => [ '',
 		'SELECT v, (SELECT id FROM t WHERE k = 3 ORDER BY id LIMIT 1 OFFSET v) FROM generate_series(1, 3) v', 'Gather' ],
+	'partitions that are pruned when the plan is initialized' => [
+		'CREATE TEMP TABLE p (id int, k int) PARTITION BY RANGE (id);
+		 CREATE TEMP TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (5000);
+		 CREATE TEMP TABLE p2 PARTITION OF p FOR VALUES FROM (5000) TO (12000);
+		 CREATE TEMP TABLE p3 PARTITION OF p FOR VALUES FROM (12000) TO (30000);
+		 INSERT INTO p SELECT id, k FROM t; ANALYZE p;',
+		'SELECT count(*), sum(id), sum(k) FROM p WHERE id < 9000 * extract(month FROM to_timestamp(0))::int', 'Subplans Removed: 1' ],
 	'two Gathers' => [ '', 'SELECT * FROM (SELECT k, sum(id) FROM t GROUP BY k) a JOIN (SELECT k, count(*) FROM u GROUP BY k) b USING (k) ORDER BY k',
 		'Gather.*Gather' ],
 	'run ahead' => [ '', 'UPDATE t SET k = -k WHERE id % 3 = 1 AND length(pad) = 100 RETURNING id, k', 'RunAhead' ],
