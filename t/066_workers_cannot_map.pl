@@ -17,13 +17,23 @@ use Test::More;
 
 my $node = limited_server();
 $node->safe_psql('postgres', q{
+CREATE FUNCTION waits(id int) RETURNS boolean LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+BEGIN
+	IF id % 10000 = 1 AND pg_backend_pid() = current_setting('test.leader')::int THEN
+		PERFORM pg_sleep(0.1);
+	END IF;
+	RETURN true;
+END $$;
 CREATE FUNCTION expensive(int) RETURNS boolean LANGUAGE plpgsql PARALLEL SAFE COST 10000000 AS 'BEGIN RETURN $1 % 40 = 0; END';
 });
 
+# The leader waits at some rows, so that workers have the time to read others, if they do.
 my $fill = q{
-CREATE TEMP TABLE t AS SELECT g AS id, g % 10 AS k, repeat('x', 100) AS pad FROM generate_series(1, 20000) g;
+SELECT set_config('test.leader', pg_backend_pid()::text, false) \\gset unused_
+CREATE TEMP TABLE filled AS SELECT g AS id, g % 10 AS k, repeat('x', 100) AS pad FROM generate_series(1, 20000) g;
 CREATE TEMP TABLE u AS SELECT g AS id, g % 7 AS k FROM generate_series(1, 9000) g;
-ANALYZE t, u;
+ANALYZE filled, u;
+CREATE TEMP VIEW t AS SELECT * FROM filled WHERE waits(id);
 };
 my $hide = 'SELECT FROM set_dumpable(false);';
 my $query = q{SELECT count(*), sum(id), sum(length(pad)) FROM t;};
@@ -62,12 +72,12 @@ is($node->safe_psql('postgres', "$alone $fill $query $stats UPDATE t SET k = k; 
 # them, or has them claim a part, must not wait for those that take no part.
 my %plans = (
 	'sequential scan' => [ '', 'SELECT sum(id), count(*) FROM t WHERE k = 3', 'Parallel Seq Scan' ],
-	'index scan' => [ 'CREATE INDEX ON t (id); SET enable_seqscan = off; SET enable_bitmapscan = off;',
+	'index scan' => [ 'CREATE INDEX ON filled (id); SET enable_seqscan = off; SET enable_bitmapscan = off;',
 		'SELECT sum(k), count(pad) FROM t WHERE id > 100', 'Parallel Index Scan' ],
-	'bitmap scan' => [ 'CREATE INDEX ON t (id); SET enable_seqscan = off; SET enable_indexscan = off;',
+	'bitmap scan' => [ 'CREATE INDEX ON filled (id); SET enable_seqscan = off; SET enable_indexscan = off;',
 		'SELECT sum(k), count(pad) FROM t WHERE id > 100 AND id < 15000', 'Parallel Bitmap Heap Scan' ],
 	'BRIN, whose index is read when the plan is initialized' => [
-		'CREATE INDEX ON t USING brin (id); SET enable_seqscan = off;',
+		'CREATE INDEX ON filled USING brin (id); SET enable_seqscan = off;',
 		'SELECT sum(k), count(pad) FROM t WHERE id > 100 AND id < 15000', 'Parallel Bitmap Heap Scan' ],
 	'parallel hash' => [ 'SET enable_mergejoin = off; SET enable_nestloop = off;',
 		'SELECT count(*), sum(u.k) FROM t JOIN u USING (id)', 'Parallel Hash Join' ],
