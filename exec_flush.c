@@ -61,7 +61,7 @@ typedef struct TempFlushState
 	double		time;			/* of these, milliseconds */
 } TempFlushState;
 
-/* has a worker of this session mapped the memory that it shares? */
+/* has a worker of this session mapped the memory that it shares, and none failed to? */
 static bool workers_can_map = false;
 
 /*
@@ -241,8 +241,12 @@ note_mapping(TempFlushState *state)
 	if (state->shared == NULL || GATHER_FIELD(state, pei) == NULL)
 		return;
 	if (state->shared->failed)
+	{
 		tp_stop_sharing("a worker could not map the leader's memory");
-	workers_can_map = workers_can_map || state->shared->mapped;
+		workers_can_map = false;
+	}
+	else if (state->shared->mapped)
+		workers_can_map = true;
 }
 
 /* Called in the leader before the Gather releases the dynamic shared memory. */
@@ -283,6 +287,16 @@ leader_runs(TempFlushState *state)
 		  ((Gather *) state->gather->plan)->single_copy);
 }
 
+/*
+ * Would workers get pages that others read in the leader's memory, and which must not be written,
+ * without a leader that runs the plan if they cannot map that?
+ */
+static bool
+may_lack_pages(TempFlushState *state)
+{
+	return tp_listed_buffers() > 0 && !workers_can_map && !leader_runs(state);
+}
+
 static Size
 temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 {
@@ -309,8 +323,8 @@ temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 	 * A launch without workers leaves pages dirty, of which other Gathers may
 	 * list any before the next one.
 	 */
-	state->capacity = state->many_to_write || tp_sends_temp_toast_pointer(state->gather) ?
-		tp_pool_size() : state->limit + tp_listed_buffers();
+	state->capacity = state->many_to_write || may_lack_pages(state) ||
+		tp_sends_temp_toast_pointer(state->gather) ? tp_pool_size() : state->limit + tp_listed_buffers();
 	/* for the key under which a worker finds it before it knows the node */
 	shm_toc_estimate_keys(&pcxt->estimator, 1);
 	return add_size(offsetof(FlushShared, pages),
@@ -359,6 +373,8 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 		state->skipped = "too few processors for work that each process repeats";
 	else if (tp_sends_temp_toast_pointer(state->gather))
 		state->skipped = "a parameter is a value in a temporary table's TOAST table";
+	else if (may_lack_pages(state))
+		state->skipped = "it is not known whether workers can read the leader's memory";
 	else if (state->many_to_write && !tp_worker_is_free())
 		state->skipped = "no worker is free";
 	else

@@ -68,6 +68,22 @@ is($node->safe_psql('postgres', "$alone $fill $query $stats UPDATE t SET k = k; 
 	is($out, "$answer\n$answer\n$answer\nt|t|$reason", 'from then on, pages are written');
 }
 
+# A function that the leader calls while pages are shared: its statement gets these pages, too, as
+# they must not be written. If its own leader does not run the plan, it has no workers as
+# long as it is not known that they can map the memory.
+my $nested = q{
+CREATE FUNCTION pg_temp.nested(i int) RETURNS SETOF bigint LANGUAGE plpgsql PARALLEL RESTRICTED
+SET parallel_leader_participation = off AS $$
+BEGIN
+	RETURN QUERY SELECT sum(id) FROM t WHERE k <> i % 10;
+END $$;};
+my $calls = 'SELECT count(*), sum(n) FROM (SELECT (SELECT pg_temp.nested(id)) AS n FROM t WHERE id % 6000 = 0 OFFSET 0) s;';
+my $rows = $node->safe_psql('postgres', "SET temp_parallel.enabled = off; $fill $nested $calls");
+is($node->safe_psql('postgres', "$fill $nested $hide $calls $stats $calls"),
+	"$rows\nt|f|$reason\n$rows", 'a statement within one that shares pages');
+is($node->safe_psql('postgres', "$fill $nested $calls $calls SELECT not_shared IS NULL FROM temp_parallel_stats();"),
+	"$rows\n$rows\nt", 'the same where workers can map the memory');
+
 # Each kind of plan, by the leader alone. What has the workers' memory or files prepared for
 # them, or has them claim a part, must not wait for those that take no part.
 my %plans = (
