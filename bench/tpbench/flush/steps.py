@@ -63,8 +63,8 @@ class Steps:
         self.timed(step, f"SELECT pg_read_temp_relation('measured', {randomize})",
                    Hit=0, Read=self.pages, Written=0)
         stored = min((int(io.read_text().split()[9]) - before) // BLOCK, self.pages)
-        # A few may be the catalogs'.
-        self.expect(step, "from storage were", stored if stored > 8 else 0,
+        # A few may be the catalogs', or have left the system's cache in a minute without a read.
+        self.expect(step, "from storage were", stored if stored > max(8, self.pages // 1000) else 0,
                     self.pages if self.variant == "cold" else 0)
 
     def run(self):
