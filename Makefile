@@ -12,9 +12,11 @@ MODULE_big = temp_parallel
 OBJS = \
 	exec_flush.o \
 	exec_free_worker.o \
+	exec_parallel_run.o \
 	exec_run_ahead.o \
 	exec_worker.o \
 	exec_worker_refuse.o \
+	explain.o \
 	flush_cost.o \
 	func.o \
 	index_build.o \

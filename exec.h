@@ -20,30 +20,21 @@
 /* key of FlushShared in the parallel query's table of contents */
 #define FLUSH_SHARED_KEY	UINT64CONST(0x7E3B000000000001)
 
-typedef void (*ParallelRun) (bool parallel, void *arg);
-
 extern void tp_register_flush_node(void);
 extern List *tp_find_flush_nodes(PlanState *root);
 extern const FlushPlan *tp_flush_node_plan(CustomScanState *flush_node);
-extern void tp_run_parallel(PlanState *root, const char *refusal,
-							bool only_ours, ParallelRun run, void *arg);
-
-typedef struct ExplainNumber
-{
-	const char *in_text;		/* name in a line of text */
-	const char *property;		/* in other formats */
-	double		value;
-	int			digits;			/* after the decimal point */
-	const char *unit;
-} ExplainNumber;
-
-extern void tp_explain_numbers(const char *label, const ExplainNumber *numbers,
-							   int n, ExplainState *es);
-extern void tp_explain_names(const char *label, List *relids, ExplainState *es);
+extern void tp_skip_flush_nodes(List *flush_nodes, const char *reason);
+extern void tp_look_at_workers(List *flush_nodes);
 
 /* exec_free_worker.c */
 extern PGDLLEXPORT void tp_free_worker_main(Datum arg);
 extern bool tp_worker_is_free(void);
+
+/* exec_parallel_run.c */
+typedef void (*ParallelRun) (bool parallel, void *arg);
+
+extern void tp_run_parallel(PlanState *root, const char *refusal,
+							bool only_ours, ParallelRun run, void *arg);
 
 /* exec_run_ahead.c */
 extern void tp_register_run_ahead_node(void);

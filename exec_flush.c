@@ -1,20 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * exec_flush.c
- *	  Execution of plans with the flush node, Custom Scan (TempFlush), which has the
- *	  dirty pages of temporary tables written, or listed, before workers read them.
- *
- * When such a plan, of a whole statement or of a part of it (exec_run_ahead.c), is
- * about to be run in parallel mode, the second look decides whether to use workers.
- * If it does, the plan runs in a read-only phase (readonly_phase.c) for the nodes'
- * tables.
+ *	  Execution of the flush node, Custom Scan (TempFlush), which has the dirty pages
+ *	  of temporary tables written, or listed, before workers read them.
  *
  * The node stands below a Gather and returns its child's rows.  It flushes in
  * the callbacks that the executor calls in the leader before it launches
- * workers.  For a cursor, a partial fetch, or a statement that the second look
- * has left to the leader, they are not called and nothing is written.  A
- * worker with the node in its plan gets access to the node's tables
- * (exec_worker.c).
+ * workers.  For a cursor, a partial fetch, or a plan that is left to the leader, they
+ * are not called and nothing is written.  A worker with the node in its plan gets
+ * access to the node's tables (exec_worker.c).
  *
  * Where the planner has limited the number of processes (plan_processors.c), the node
  * has no more workers launched, and in the leader it returns no rows once there
@@ -23,23 +17,18 @@
  * Where workers would be sent a value that they cannot read (exec_worker_refuse.c), it
  * has none launched.
  *
- * The invariants: when a worker starts, every page of each table and index that it
- * may read is in the files as the leader sees it, or listed for the worker; it is
- * started only in a read-only phase that covers these, which ends when the run of the
- * plan does, by return or error; a plan whose flush is charged no more than when it was
- * planned runs as planned, unless exec_run_ahead.c refuses workers.
+ * The invariant: when a worker starts, its plan's tables are read-only, and every page
+ * of each table and index that it may read is in the files as the leader sees it, or
+ * listed for the worker.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "access/parallel.h"
-#include "access/xact.h"
-#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "portability/instr_time.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
@@ -219,8 +208,8 @@ tp_flush_node_plan(CustomScanState *flush_node)
  * Note, for EXPLAIN and the session's counters, that the statement of flush_nodes
  * is left to the leader, because of reason, a constant.
  */
-static void
-skip_flush_nodes(List *flush_nodes, const char *reason)
+void
+tp_skip_flush_nodes(List *flush_nodes, const char *reason)
 {
 	ListCell   *lc;
 
@@ -264,8 +253,8 @@ temp_flush_shutdown(CustomScanState *css)
  * launched last to the session's counter, and note what these report if an error has
  * ended them.  Raises nothing, so that it may be called after an error.
  */
-static void
-look_at_workers(List *flush_nodes)
+void
+tp_look_at_workers(List *flush_nodes)
 {
 	ListCell   *lc;
 
@@ -435,223 +424,9 @@ temp_flush_initialize_dsm(CustomScanState *css, ParallelContext *pcxt,
 }
 
 /* ----------
- * Running a plan with flush nodes
- * ----------
- */
-
-static const char leader_is_cheaper[] = "the leader alone is cheaper now";
-static const char many_temp_tables[] = "workers would have to open too many temporary tables";
-
-/*
- * The second look: is a parallel plan, of which these are the flush nodes, no
- * longer worth its flush, so that it is cheaper if the leader runs it alone?
- * A cached plan may have been made when the tables were clean, and be executed
- * after a gigabyte has been loaded; and the planner has not charged the
- * indexes that it scans.  If the charge is higher than when the plan was made,
- * and than what the workers save, which is in the flush nodes (plan_saving.c),
- * the plan runs without parallel mode, and nothing is written.  The same if workers
- * would run user code and have to open more tables before that than they pay for
- * (exec_worker_refuse.c): the planner does not know which plan runs user code.
- * Returns which of the two, or NULL.  Sets *savings, NIL so far, to what the workers
- * save, for tp_credit_savings().  Allocates in the current memory context, and frees
- * nothing.
- */
-static const char *
-why_leader_is_cheaper(List *flush_nodes, List **savings)
-{
-	Cost		planned = 0;	/* the charge when planned */
-	Cost		charge = 0;		/* the charge now, without the search */
-	Cost		search = 0;
-	Cost		saving = 0;
-	int			user_code = 0;	/* nodes whose workers may run it */
-	ListCell   *lc;
-
-	foreach(lc, flush_nodes)
-	{
-		FlushPlan  *plan = &((TempFlushState *) lfirst(lc))->plan;
-		FlushCost	now = tp_flush_estimate(plan->relids, plan->indexes,
-											plan->any_user_code);
-
-		*savings = lappend(*savings, &plan->saving);
-		planned += plan->planned.charge;
-		charge += now.charge - now.search;
-		search += now.search;
-		saving += plan->saving.saving;
-		user_code += plan->user_code && plan->relids != NIL;
-	}
-	if (charge + search > planned && charge > saving)
-		return leader_is_cheaper;
-	if (user_code > 0 && tp_too_many_to_refuse((saving - charge) / user_code))
-		return many_temp_tables;
-	return NULL;
-}
-
-/*
- * Turn synchronize_seqscans off, in the leader and the workers that it launches.  Otherwise,
- * where each process scans a large permanent table as a whole for the first rows of a
- * subquery, as with LIMIT, each would begin with another block.  Returns what
- * restore_scans() has to be called with; after an error, the end of the transaction
- * restores the setting.  As set_transmission_modes() of postgres_fdw.c.
- */
-static int
-scan_from_first_block(void)
-{
-	int			nest_level = NewGUCNestLevel();
-
-	(void) set_config_option("synchronize_seqscans", "off", PGC_USERSET,
-							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	return nest_level;
-}
-
-static void
-restore_scans(int nest_level)
-{
-	AtEOXact_GUC(true, nest_level);
-}
-
-/*
- * Call run in a read-only phase for the tables of flush_nodes.  The phase's lists
- * are allocated in context.
- */
-static void
-run_in_phase(MemoryContext context, List *flush_nodes, ParallelRun run,
-			 void *arg)
-{
-	ReadonlyPhase phase;
-	int			listed = tp_listed_buffers();
-	volatile bool done = false;
-
-	tp_readonly_begin(&phase);
-	PG_TRY();
-	{
-		MemoryContext old = MemoryContextSwitchTo(context);
-		List	   *relids = NIL;
-		ListCell   *lc;
-
-		foreach(lc, flush_nodes)
-			relids = list_concat_unique_oid(relids,
-											((TempFlushState *) lfirst(lc))->plan.relids);
-		tp_readonly_attach_tables(&phase, relids);
-		tp_readonly_attach_indexes(&phase);
-		MemoryContextSwitchTo(old);
-		run(true, arg);
-		done = true;
-	}
-	PG_FINALLY();
-	{
-		tp_unlist_buffers(listed, done);
-		tp_readonly_end(&phase);
-		look_at_workers(flush_nodes);
-	}
-	PG_END_TRY();
-	tp_readonly_close(&phase);
-}
-
-/*
- * Run a plan that needs parallel mode, of which root is the topmost node: call
- * run(true, arg), which has to run it in parallel mode, or run(false, arg) if it
- * is to be run without workers, because of refusal, a constant, if that is not
- * NULL, of the second look, or of a setting.  only_ours: would core run it without
- * workers?  Raises what that raises.
- *
- * Everything allocated here is freed at the end of the run, or after an error
- * with the query's memory context.  The caller's context may live longer, like
- * that of a function called by an SQL statement.
- */
-void
-tp_run_parallel(PlanState *root, const char *refusal, bool only_ours,
-				ParallelRun run, void *arg)
-{
-	MemoryContext context = AllocSetContextCreate(root->state->es_query_cxt,
-												  "temporary tables read by workers",
-												  ALLOCSET_SMALL_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
-	List	   *flush_nodes = tp_find_flush_nodes(root);
-	List	   *savings = NIL;
-	int			nest_level = 0;
-
-	if (refusal == NULL && flush_nodes != NIL)
-		refusal = tp_enabled ? why_leader_is_cheaper(flush_nodes, &savings) :
-			"temp_parallel.enabled is off";
-	if (refusal == NULL && (flush_nodes != NIL || only_ours) &&
-		tp_client_has_other_encoding() &&
-		tp_must_run_in_leader(root->state->es_plannedstmt, only_ours))
-		refusal = "client_encoding has changed since the plan was made";
-	MemoryContextSwitchTo(old);
-
-	if (refusal != NULL)
-	{
-		skip_flush_nodes(flush_nodes, refusal);
-		run(false, arg);
-		if (refusal == leader_is_cheaper)
-			(void) tp_credit_savings(savings, NULL, root);
-	}
-	else
-	{
-		/*
-		 * A statement that changes a table, or the receiver of CREATE TABLE
-		 * AS, has marked its command ID as used, also one that calls a
-		 * function which runs this one.  Then the counter cannot be
-		 * incremented in parallel mode, as by the end of an exception block
-		 * in the leader.  So it is incremented before. That changes nothing
-		 * else: rows are changed with the ID that the executor has noted, and
-		 * the next command, of a trigger for example, would increment the
-		 * counter.
-		 */
-		if (!IsInParallelMode())
-			CommandCounterIncrement();
-		if (flush_nodes != NIL || only_ours)
-			nest_level = scan_from_first_block();
-		if (flush_nodes != NIL)
-			run_in_phase(context, flush_nodes, run, arg);
-		else
-			run(true, arg);
-		if (nest_level != 0)
-			restore_scans(nest_level);
-	}
-	MemoryContextDelete(context);
-}
-
-/* ----------
  * EXPLAIN
  * ----------
  */
-
-/* Add n numbers: in text in a line with that label, in other formats as properties. */
-void
-tp_explain_numbers(const char *label, const ExplainNumber *numbers, int n,
-				   ExplainState *es)
-{
-	StringInfoData line;
-
-	initStringInfo(&line);
-	for (const ExplainNumber *number = numbers; number < numbers + n; number++)
-	{
-		if (es->format != EXPLAIN_FORMAT_TEXT)
-			ExplainPropertyFloat(number->property, number->unit, number->value,
-								 number->digits, es);
-		else
-			appendStringInfo(&line, "%s%s=%.*f%s%s", line.len > 0 ? " " : "",
-							 number->in_text, number->digits, number->value,
-							 number->unit ? " " : "",
-							 number->unit ? number->unit : "");
-	}
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-		ExplainPropertyText(label, line.data, es);
-}
-
-/* Add the names of relations relids, if there are any. */
-void
-tp_explain_names(const char *label, List *relids, ExplainState *es)
-{
-	List	   *names = NIL;
-	ListCell   *lc;
-
-	foreach(lc, relids)
-		names = lappend(names, get_rel_name(lfirst_oid(lc)));
-	if (names != NIL)
-		ExplainPropertyList(label, names, es);
-}
 
 static void
 temp_flush_explain(CustomScanState *css, List *ancestors, ExplainState *es)

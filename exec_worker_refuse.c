@@ -26,7 +26,7 @@
  * of it changes them while it has workers, and nothing is read from them.
  * Opening a descriptor takes about 10 us, for each relation and in each worker.  So
  * it is not done if a worker runs only core's functions, and no workers are launched
- * where it takes longer than they save (exec_flush.c).
+ * where it takes longer than they save.
  *
  * No TOAST pointers into temporary tables are sent to workers.  The executor sends
  * them the statement's external parameters, and the outputs of the InitPlans that
@@ -35,7 +35,7 @@
  * function or of EXECUTE, a column of a trigger's row, the result of a scalar
  * subquery.  Core sends it, because a worker that follows it gets an error.  It is
  * rare, as the value has to be large for that.  So then the flush node has no workers
- * launched (exec_flush.c), and the leader runs the plan alone.  Only the top level of
+ * launched, and the leader runs the plan alone.  Only the top level of
  * a value matters: composites, arrays and ranges are built of detoasted elements,
  * expanded objects are flattened by datumSerialize(), and makeConst() detoasts.  A
  * worker checks what it is sent.

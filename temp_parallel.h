@@ -2,7 +2,7 @@
  *
  * temp_parallel.h
  *	  Used by every part of temp_parallel: settings, tests for the session's
- *	  temporary tables, and the session's counters.
+ *	  temporary tables, the session's counters, and lines of EXPLAIN.
  *
  * Each part has a header of its own, and calls only the parts below it: see
  * doc/architecture.md.
@@ -53,5 +53,19 @@ extern SessionStats tp_session_stats;
 extern bool tp_session_has_temp_tables(void);
 extern bool tp_is_name_of_temp_table(const RangeVar *name);
 extern bool tp_is_session_temp_table(Oid relid);
+
+/* explain.c */
+typedef struct ExplainNumber
+{
+	const char *in_text;		/* name in a line of text */
+	const char *property;		/* in other formats */
+	double		value;
+	int			digits;			/* after the decimal point */
+	const char *unit;
+} ExplainNumber;
+
+extern void tp_explain_numbers(const char *label, const ExplainNumber *numbers,
+							   int n, ExplainState *es);
+extern void tp_explain_names(const char *label, List *relids, ExplainState *es);
 
 #endif							/* TEMP_PARALLEL_H */

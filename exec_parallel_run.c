@@ -1,0 +1,209 @@
+/*-------------------------------------------------------------------------
+ *
+ * exec_parallel_run.c
+ *	  The run of a plan that needs parallel mode, of a whole statement or of a part of
+ *	  it.
+ *
+ * When the plan is about to be run, the second look decides whether to use workers.  If
+ * it does, the plan runs in a read-only phase (readonly_phase.c) for the tables of its
+ * flush nodes (exec_flush.c).
+ *
+ * The invariants: workers that read temporary tables are launched only in a read-only
+ * phase that covers these, which ends when the run of the plan does, by return or
+ * error; a plan whose flush is charged no more than when it was planned runs as
+ * planned, unless the caller refuses workers.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+
+#include "exec.h"
+#include "readonly.h"
+
+/* ----------
+ * The second look
+ * ----------
+ */
+
+static const char leader_is_cheaper[] = "the leader alone is cheaper now";
+static const char many_temp_tables[] = "workers would have to open too many temporary tables";
+
+/*
+ * The second look: is a parallel plan, of which these are the flush nodes, no
+ * longer worth its flush, so that it is cheaper if the leader runs it alone?
+ * A cached plan may have been made when the tables were clean, and be executed
+ * after a gigabyte has been loaded; and the planner has not charged the
+ * indexes that it scans.  If the charge is higher than when the plan was made,
+ * and than what the workers save, which is in the flush nodes (plan_saving.c),
+ * the plan runs without parallel mode, and nothing is written.  The same if workers
+ * would run user code and have to open more tables before that than they pay for
+ * (exec_worker_refuse.c): the planner does not know which plan runs user code.
+ * Returns which of the two, or NULL.  Sets *savings, NIL so far, to what the workers
+ * save, for tp_credit_savings().  Allocates in the current memory context, and frees
+ * nothing.
+ */
+static const char *
+why_leader_is_cheaper(List *flush_nodes, List **savings)
+{
+	Cost		planned = 0;	/* the charge when planned */
+	Cost		charge = 0;		/* the charge now, without the search */
+	Cost		search = 0;
+	Cost		saving = 0;
+	int			user_code = 0;	/* nodes whose workers may run it */
+	ListCell   *lc;
+
+	foreach(lc, flush_nodes)
+	{
+		const FlushPlan *plan = tp_flush_node_plan(lfirst(lc));
+		FlushCost	now = tp_flush_estimate(plan->relids, plan->indexes,
+											plan->any_user_code);
+
+		*savings = lappend(*savings, unconstify(FlushSaving *, &plan->saving));
+		planned += plan->planned.charge;
+		charge += now.charge - now.search;
+		search += now.search;
+		saving += plan->saving.saving;
+		user_code += plan->user_code && plan->relids != NIL;
+	}
+	if (charge + search > planned && charge > saving)
+		return leader_is_cheaper;
+	if (user_code > 0 && tp_too_many_to_refuse((saving - charge) / user_code))
+		return many_temp_tables;
+	return NULL;
+}
+
+/* ----------
+ * The run
+ * ----------
+ */
+
+/*
+ * Turn synchronize_seqscans off, in the leader and the workers that it launches.  Otherwise,
+ * where each process scans a large permanent table as a whole for the first rows of a
+ * subquery, as with LIMIT, each would begin with another block.  Returns what
+ * restore_scans() has to be called with; after an error, the end of the transaction
+ * restores the setting.  As set_transmission_modes() of postgres_fdw.c.
+ */
+static int
+scan_from_first_block(void)
+{
+	int			nest_level = NewGUCNestLevel();
+
+	(void) set_config_option("synchronize_seqscans", "off", PGC_USERSET,
+							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	return nest_level;
+}
+
+static void
+restore_scans(int nest_level)
+{
+	AtEOXact_GUC(true, nest_level);
+}
+
+/*
+ * Call run in a read-only phase for the tables of flush_nodes.  The phase's lists
+ * are allocated in context.
+ */
+static void
+run_in_phase(MemoryContext context, List *flush_nodes, ParallelRun run,
+			 void *arg)
+{
+	ReadonlyPhase phase;
+	int			listed = tp_listed_buffers();
+	volatile bool done = false;
+
+	tp_readonly_begin(&phase);
+	PG_TRY();
+	{
+		MemoryContext old = MemoryContextSwitchTo(context);
+		List	   *relids = NIL;
+		ListCell   *lc;
+
+		foreach(lc, flush_nodes)
+			relids = list_concat_unique_oid(relids,
+											tp_flush_node_plan(lfirst(lc))->relids);
+		tp_readonly_attach_tables(&phase, relids);
+		tp_readonly_attach_indexes(&phase);
+		MemoryContextSwitchTo(old);
+		run(true, arg);
+		done = true;
+	}
+	PG_FINALLY();
+	{
+		tp_unlist_buffers(listed, done);
+		tp_readonly_end(&phase);
+		tp_look_at_workers(flush_nodes);
+	}
+	PG_END_TRY();
+	tp_readonly_close(&phase);
+}
+
+/*
+ * Run a plan that needs parallel mode, of which root is the topmost node: call
+ * run(true, arg), which has to run it in parallel mode, or run(false, arg) if it
+ * is to be run without workers, because of refusal, a constant, if that is not
+ * NULL, of the second look, or of a setting.  only_ours: would core run it without
+ * workers?  Raises what that raises.
+ *
+ * Everything allocated here is freed at the end of the run, or after an error
+ * with the query's memory context.  The caller's context may live longer, like
+ * that of a function called by an SQL statement.
+ */
+void
+tp_run_parallel(PlanState *root, const char *refusal, bool only_ours,
+				ParallelRun run, void *arg)
+{
+	MemoryContext context = AllocSetContextCreate(root->state->es_query_cxt,
+												  "temporary tables read by workers",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	List	   *flush_nodes = tp_find_flush_nodes(root);
+	List	   *savings = NIL;
+	int			nest_level = 0;
+
+	if (refusal == NULL && flush_nodes != NIL)
+		refusal = tp_enabled ? why_leader_is_cheaper(flush_nodes, &savings) :
+			"temp_parallel.enabled is off";
+	if (refusal == NULL && (flush_nodes != NIL || only_ours) &&
+		tp_client_has_other_encoding() &&
+		tp_must_run_in_leader(root->state->es_plannedstmt, only_ours))
+		refusal = "client_encoding has changed since the plan was made";
+	MemoryContextSwitchTo(old);
+
+	if (refusal != NULL)
+	{
+		tp_skip_flush_nodes(flush_nodes, refusal);
+		run(false, arg);
+		if (refusal == leader_is_cheaper)
+			(void) tp_credit_savings(savings, NULL, root);
+	}
+	else
+	{
+		/*
+		 * A statement that changes a table, or the receiver of CREATE TABLE
+		 * AS, has marked its command ID as used, also one that calls a
+		 * function which runs this one.  Then the counter cannot be
+		 * incremented in parallel mode, as by the end of an exception block
+		 * in the leader.  So it is incremented before. That changes nothing
+		 * else: rows are changed with the ID that the executor has noted, and
+		 * the next command, of a trigger for example, would increment the
+		 * counter.
+		 */
+		if (!IsInParallelMode())
+			CommandCounterIncrement();
+		if (flush_nodes != NIL || only_ours)
+			nest_level = scan_from_first_block();
+		if (flush_nodes != NIL)
+			run_in_phase(context, flush_nodes, run, arg);
+		else
+			run(true, arg);
+		if (nest_level != 0)
+			restore_scans(nest_level);
+	}
+	MemoryContextDelete(context);
+}
