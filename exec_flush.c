@@ -97,12 +97,13 @@ leader_only_gathers(TempFlushState *state)
 /*
  * The child's row is this node's row: no copy, no projection.  To the Gather, no row
  * means that the leader has no more rows to add to those of the workers, as at the end
- * of its part of them.  Replaces ExecCustomScan() of nodeCustom.c.
+ * of its part of them.  If the plan is run again without parallel mode, the Gather still
+ * says how many workers it had before.  Replaces ExecCustomScan() of nodeCustom.c.
  */
 static TupleTableSlot *
 temp_flush_pass_on(PlanState *ps)
 {
-	if (leader_only_gathers((TempFlushState *) ps))
+	if (leader_only_gathers((TempFlushState *) ps) && ps->state->es_use_parallel_mode)
 		return NULL;
 	return ExecProcNode(outerPlanState(ps));
 }
@@ -364,6 +365,8 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 		state->skipped = "a parameter is a value in a temporary table's TOAST table";
 	else if (may_lack_pages(state))
 		state->skipped = "it is not known whether workers can read the leader's memory";
+	else if (pcxt->nworkers == 0)
+		state->skipped = "no dynamic shared memory is left for workers";
 	else if (state->many_to_write && !tp_worker_is_free())
 		state->skipped = "no worker is free";
 	else
@@ -388,8 +391,7 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	old = MemoryContextSwitchTo(context);
 	INSTR_TIME_SET_CURRENT(start);
 	/* the leader needs buffers for the whole statement meanwhile */
-	written = tp_flush_tables(plan->relids, plan->indexes,
-							  pcxt->seg != NULL ? shared : NULL, state->limit,
+	written = tp_flush_tables(plan->relids, plan->indexes, shared, state->limit,
 							  Min(tp_most_shared_pages(plan->any_user_code),
 								  tp_most_pins() - plan->leader_pins));
 	state->many_to_write = false;

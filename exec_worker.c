@@ -424,9 +424,9 @@ tp_worker_check(QueryDesc *queryDesc)
 }
 
 /*
- * Run the executor in a worker.  next is the ExecutorRun hook of another
- * module, or NULL for standard_ExecutorRun().  Raises what that raises, and an
- * internal error if tp_check_sent_values() does.
+ * Run the executor in a worker, by next, an ExecutorRun hook or
+ * standard_ExecutorRun().  Raises what that raises, and an internal error if
+ * tp_check_sent_values() does.
  *
  * When workers are launched again, ExecParallelReinitialize() leaves their
  * tuple bound at that of the first launch.  With another LIMIT or OFFSET a
@@ -443,10 +443,7 @@ tp_worker_run(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 		ExecSetTupleBound(shared->tuples_needed, queryDesc->planstate);
 		count = Max(shared->tuples_needed, 0);	/* 0 means all */
 	}
-	if (next)
-		next(EXECUTOR_RUN_PASS);
-	else
-		standard_ExecutorRun(EXECUTOR_RUN_PASS);
+	next(EXECUTOR_RUN_PASS);
 }
 
 /*

@@ -436,15 +436,14 @@ tp_list_buffers(FlushShared *shared, int limit, int *dirty, int ndirty,
 
 	shared->npages = 0;
 	shared->memory = memory;
-	if (limit > 0 && listed == NULL)
-	{
+	if (limit > 0 && is_listed == NULL)
 		is_listed = MemoryContextAllocExtended(TopMemoryContext,
 											   NLocBuffer * sizeof(bool),
 											   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	if (limit > 0 && listed == NULL)
 		listed = MemoryContextAllocExtended(TopMemoryContext,
 											NLocBuffer * sizeof(int),
 											MCXT_ALLOC_HUGE);
-	}
 	for (int n = 0; n < ndirty; n++)
 	{
 		int			i = dirty[n];
