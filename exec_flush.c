@@ -50,9 +50,6 @@ typedef struct TempFlushState
 	double		time;			/* of these, milliseconds */
 } TempFlushState;
 
-/* has a worker of this session mapped the memory that it shares, and none failed to? */
-static bool workers_can_map = false;
-
 /*
  * Writing more pages than this takes longer than to ask whether a worker is free, which is
  * not asked for fewer.
@@ -221,22 +218,14 @@ tp_skip_flush_nodes(List *flush_nodes, const char *reason)
 }
 
 /*
- * Note whether workers of the last launch could map the leader's memory, and share no more
- * pages if one could not.  The dynamic shared memory is there as long as the Gather has
- * it.  Raises nothing.
+ * Note whether workers of the last launch could map the leader's memory.  The dynamic
+ * shared memory is there as long as the Gather has it.  Raises nothing.
  */
 static void
 note_mapping(TempFlushState *state)
 {
-	if (state->shared == NULL || GATHER_FIELD(state, pei) == NULL)
-		return;
-	if (state->shared->failed)
-	{
-		tp_stop_sharing("a worker could not map the leader's memory");
-		workers_can_map = false;
-	}
-	else if (state->shared->mapped)
-		workers_can_map = true;
+	if (state->shared != NULL && GATHER_FIELD(state, pei) != NULL)
+		tp_note_mapping(state->shared);
 }
 
 /* Called in the leader before the Gather releases the dynamic shared memory. */
@@ -284,7 +273,7 @@ leader_runs(TempFlushState *state)
 static bool
 may_lack_pages(TempFlushState *state)
 {
-	return tp_listed_buffers() > 0 && !workers_can_map && !leader_runs(state);
+	return tp_listed_buffers() > 0 && !tp_workers_can_map() && !leader_runs(state);
 }
 
 static Size
@@ -305,7 +294,7 @@ temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 	cost = tp_flush_estimate(state->plan.relids, state->plan.indexes,
 							 state->plan.any_user_code);
 	state->limit = 0;
-	if (cost.share && (workers_can_map || leader_runs(state)))
+	if (cost.share && (tp_workers_can_map() || leader_runs(state)))
 		state->limit = cost.shareable;
 	state->many_to_write = cost.dirtied - state->limit > MANY_TO_WRITE;
 
@@ -420,7 +409,7 @@ temp_flush_initialize_dsm(CustomScanState *css, ParallelContext *pcxt,
 	state->shared = coordinate;
 	memset(state->shared, 0, offsetof(FlushShared, pages));
 	state->shared->capacity = state->capacity;
-	state->shared->try_map = tp_sharing() && !workers_can_map;
+	state->shared->try_map = tp_sharing() && !tp_workers_can_map();
 	shm_toc_insert(pcxt->toc, FLUSH_SHARED_KEY, state->shared);
 	temp_flush_before_launch(css, pcxt, coordinate);
 }

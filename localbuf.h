@@ -109,10 +109,11 @@ typedef struct FlushShared		/* in dynamic shared memory; filled by the
 } FlushShared;
 
 extern void tp_share_before(Node *statement);
-extern void tp_stop_sharing(const char *reason);
 extern bool tp_sharing(void);
 extern const char *tp_sharing_failure(void);
 extern char *tp_map_leader(const SharedMemory *memory);
+extern void tp_note_mapping(const FlushShared *shared);
+extern bool tp_workers_can_map(void);
 extern int	tp_used_buffers(void);
 extern int	tp_pool_size(void);
 extern bool tp_buffer_was_used(int i);

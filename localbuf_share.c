@@ -81,6 +81,7 @@
 
 static SharedMemory memory;
 static const char *failure = NULL;	/* why the pool is not shared */
+static bool workers_can_map = false;
 
 /*
  * The buffers that are listed: by their numbers, and in the order in which
@@ -337,16 +338,6 @@ tp_share_before(Node *statement)
 	share_buffers();
 }
 
-/*
- * Share no more pages in this session, because of reason, a constant.  Buffers
- * keep their memory.
- */
-void
-tp_stop_sharing(const char *reason)
-{
-	failure = reason;
-}
-
 /* May pages be shared by the statement that is planned or run? */
 bool
 tp_sharing(void)
@@ -384,6 +375,26 @@ tp_map_leader(const SharedMemory *memory)
 		errno = ESTALE;
 	close(fd);
 	return address;
+}
+
+/*
+ * Note, in the leader, what workers that were given shared say of that.  If one of them
+ * could not map the memory, no more pages are shared in this session; buffers keep their
+ * memory.
+ */
+void
+tp_note_mapping(const FlushShared *shared)
+{
+	if (shared->failed)
+		failure = "a worker could not map the leader's memory";
+	workers_can_map = !shared->failed && (shared->mapped || workers_can_map);
+}
+
+/* Has a worker of this session mapped the memory, and none failed to? */
+bool
+tp_workers_can_map(void)
+{
+	return workers_can_map;
 }
 
 /* ----------
