@@ -112,32 +112,6 @@ run_child(bool parallel, void *arg)
 #define FETCHED_AGAIN	(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)
 
 /*
- * May the current user read what estate's query reads?  Without
- * ExecutorCheckPerms_hook, which has been called when the query began: a module that
- * logs what is read would do so twice.  Workers call it again.
- */
-static bool
-may_read_tables(EState *estate)
-{
-	ExecutorCheckPerms_hook_type hook = ExecutorCheckPerms_hook;
-	volatile bool result = false;
-
-	ExecutorCheckPerms_hook = NULL;
-	PG_TRY();
-	{
-		result = check_read_permissions(estate);
-	}
-	PG_CATCH();
-	{
-		ExecutorCheckPerms_hook = hook;
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	ExecutorCheckPerms_hook = hook;
-	return result;
-}
-
-/*
  * Would workers, which begin to execute the child now, be allowed to, and find the same
  * functions as the leader when it began?  Much can be done between a cursor's opening and
  * its first row.  Commands that change something increment the command counter.
@@ -145,11 +119,9 @@ may_read_tables(EState *estate)
 static bool
 nothing_has_changed(RunAheadState *state)
 {
-	EState	   *estate = state->css.ss.ps.state;
-
-	return GetUserId() == state->user && may_read_tables(estate) &&
+	return GetUserId() == state->user &&
 		(changes_table(state) ||
-		 GetCurrentCommandId(false) == estate->es_snapshot->curcid);
+		 GetCurrentCommandId(false) == state->css.ss.ps.state->es_snapshot->curcid);
 }
 
 /*

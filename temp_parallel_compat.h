@@ -331,17 +331,6 @@ sort_cost(double rows, int width, double limit)
 	return sort.total_cost;
 }
 
-/* May the current user read what estate's query reads? */
-static inline bool
-check_read_permissions(EState *estate)
-{
-#if PG_VERSION_NUM >= 160000
-	return ExecCheckPermissions(estate->es_range_table, estate->es_rteperminfos, false);
-#else
-	return ExecCheckRTPerms(estate->es_range_table, false);
-#endif
-}
-
 /* Prune a page of rel, a heap, if that is worth it; 19 may pin the visibility map. */
 static inline void
 prune_heap_page(Relation rel, BlockNumber block)

@@ -181,8 +181,7 @@ unlike(run([ 'temp_parallel', 'chooses_paths' ], "$foreign SET client_encoding =
 # ----------
 
 # A module that logs what a statement reads is called in the leader as often as without
-# workers, although permissions are looked at again before workers start: much may have
-# happened since the statement began.
+# workers, although these look at permissions again.
 foreach my $statement (
 	'DECLARE c CURSOR FOR SELECT sum(id) FROM home WHERE sqrt(id) > 3; FETCH c',
 	'INSERT INTO home SELECT id FROM home WHERE sqrt(id) < 3')
