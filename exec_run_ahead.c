@@ -387,42 +387,14 @@ typedef struct ExecutorCall
 	ExecutorRunArgs args;
 } ExecutorCall;
 
-/*
- * Run the executor without parallel mode.  ExecutePlan() looks at
- * parallelModeNeeded in queryDesc's statement, which may belong to a cached
- * plan.  So it gets a copy with the flag cleared, in the query's memory context.
- */
-static void
-run_without_parallel_mode(ExecutorCall *call)
-{
-	QueryDesc  *queryDesc = call->args.queryDesc;
-	PlannedStmt *stmt = queryDesc->plannedstmt;
-	PlannedStmt *copy = MemoryContextAlloc(queryDesc->estate->es_query_cxt,
-										   sizeof(PlannedStmt));
-
-	*copy = *stmt;
-	copy->parallelModeNeeded = false;
-	queryDesc->plannedstmt = copy;
-	PG_TRY();
-	{
-		call->next(EXECUTOR_RUN_UNPACK(&call->args));
-	}
-	PG_FINALLY();
-	{
-		queryDesc->plannedstmt = stmt;
-	}
-	PG_END_TRY();
-}
-
 static void
 run_statement(bool parallel, void *arg)
 {
 	ExecutorCall *call = arg;
 
-	if (parallel)
-		call->next(EXECUTOR_RUN_UNPACK(&call->args));
-	else
-		run_without_parallel_mode(call);
+	if (!parallel)
+		avoid_parallel_mode(&call->args);
+	call->next(EXECUTOR_RUN_UNPACK(&call->args));
 }
 
 /*
@@ -478,7 +450,7 @@ tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 		if (!tp_rows_exceed_file_limit(queryDesc->planstate->plan))
 		{
 			run_insertion_ahead(queryDesc);
-			run_without_parallel_mode(&call);
+			run_statement(false, &call);
 			return;
 		}
 		refusal = "its rows may exceed temp_file_limit";

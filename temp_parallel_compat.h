@@ -519,6 +519,20 @@ typedef struct ExecutorRunArgs
 	(a)->queryDesc, (a)->direction, (a)->count, (a)->execute_once
 #endif
 
+/*
+ * Have ExecutePlan() of execMain.c do without parallel mode, as for a plan that has been
+ * run in part, before 18 for one of which a part may be run later.
+ */
+static inline void
+avoid_parallel_mode(ExecutorRunArgs *args)
+{
+#if PG_VERSION_NUM >= 180000
+	args->queryDesc->already_executed = true;
+#else
+	args->execute_once = false;
+#endif
+}
+
 /* debug_parallel_query was force_parallel_mode before 16. */
 #if PG_VERSION_NUM < 160000
 #define debug_parallel_query force_parallel_mode
