@@ -89,7 +89,6 @@ separate_setting_from_pool(void)
 {
 	struct config_int *setting = find_int_setting("temp_buffers");
 
-	Assert(setting->variable == &num_temp_buffers);
 	session_temp_buffers = num_temp_buffers;
 	setting->variable = &session_temp_buffers;
 	setting->check_hook = check_session_temp_buffers;

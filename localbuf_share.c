@@ -566,6 +566,9 @@ tp_used_buffers(void)
 {
 	static int	used = 0;		/* never decreases */
 
+	/* as InitLocalBuffers() of localbuf.c has numbered them */
+	if (NLocBuffer > 0 && GetLocalBufferDescriptor(NLocBuffer - 1)->buf_id != -NLocBuffer - 1)
+		elog(ERROR, "descriptors of local buffers have another size than in PostgreSQL %s", PG_VERSION);
 	if (memory.address == NULL)
 	{
 		for (int i = NLocBuffer - 1; i >= used; i--)

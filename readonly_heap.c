@@ -610,6 +610,13 @@ readonly_bitmap_next_block(TableScanDesc sscan, TBMIterateResult *tbmres)
  */
 
 /*
+ * tuple_satisfies_snapshot and tuple_get_latest_tid stay heap's own.  They may set hints,
+ * too, but core calls them only for statements that change rows (ON CONFLICT, foreign
+ * keys, WHERE CURRENT OF), which it refuses in parallel mode, and in currtid2(), which is
+ * PARALLEL UNSAFE.
+ */
+
+/*
  * Pin the page as xs_cbuf beforehand, to look at its dirty flag.
  * heapam_index_fetch_tuple() of heapam_handler.c then takes it for the page of
  * the previous call, and neither pins nor prunes it again.

@@ -15,10 +15,12 @@
  */
 #include "postgres.h"
 
+#include "access/nbtree.h"
 #include "access/xact.h"
 #include "fmgr.h"
 #include "optimizer/paths.h"
 #include "tcop/utility.h"
+#include "utils/fmgrprotos.h"
 #include "utils/inval.h"
 
 #include "exec.h"
@@ -259,6 +261,34 @@ temp_parallel_xact_callback(XactEvent event, void *arg)
  * Loading
  * ----------
  */
+
+/*
+ * The server may be another minor release than the one for which this library was built.
+ * Raise an error if what the library replaces is not where it was there: the variable of
+ * temp_buffers, and the callbacks of heap and btree, as far as core exports them.
+ */
+static void
+check_layout(void)
+{
+	const TableAmRoutine *heap = GetHeapamTableAmRoutine();
+	const IndexAmRoutine *btree = (const IndexAmRoutine *)
+		DatumGetPointer(DirectFunctionCall1(bthandler, (Datum) 0));
+
+	if (find_int_setting("temp_buffers")->variable != &num_temp_buffers ||
+		heap->type != T_TableAmRoutine ||
+		heap->scan_getnextslot != heap_getnextslot ||
+		heap->scan_getnextslot_tidrange != heap_getnextslot_tidrange ||
+		heap->multi_insert != heap_multi_insert ||
+		btree->type != T_IndexAmRoutine || btree->ambuild != btbuild ||
+		btree->amrescan != btrescan || btree->amgettuple != btgettuple ||
+		btree->amendscan != btendscan || btree->amrestrpos != btrestrpos)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("temp_parallel was built for PostgreSQL %s, and this server differs from it",
+						PG_VERSION),
+				 errhint("Build temp_parallel again for this server.")));
+}
+
 void
 _PG_init(void)
 {
@@ -268,6 +298,7 @@ _PG_init(void)
 				errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 				errmsg("cannot load temp_parallel during a parallel operation"),
 				errhint("Load it at the start of the session, or mark the function that loads it PARALLEL UNSAFE."));
+	check_layout();
 
 	tp_define_index_setting();
 	tp_define_settings();
