@@ -81,8 +81,8 @@ temp_flush_create_state(CustomScan *cscan)
 }
 
 /*
- * Has the last launch got all the processes that may run the plan below, so that
- * the leader stays out?  False in a worker.
+ * Has the last launch got as many workers as processes may run the plan below?  False in
+ * a worker.
  */
 static bool
 leader_only_gathers(TempFlushState *state)
@@ -192,10 +192,7 @@ tp_find_flush_nodes(PlanState *root)
 	return search.flush_nodes;
 }
 
-/*
- * Returns flush_node's FlushPlan, which is part of the node's state and has the
- * same lifetime.
- */
+/* Returns flush_node's FlushPlan, a part of the node's state. */
 const FlushPlan *
 tp_flush_node_plan(CustomScanState *flush_node)
 {
@@ -239,9 +236,9 @@ temp_flush_shutdown(CustomScanState *css)
 }
 
 /*
- * When the statement of flush_nodes has ended: add the workers that their Gathers
- * launched last to the session's counter, and note what these report if an error has
- * ended them.  Raises nothing, so that it may be called after an error.
+ * When the statement of flush_nodes has ended, also by an error: add the workers that
+ * their Gathers launched last to the session's counter, and note what these workers
+ * report.  Raises nothing.
  */
 void
 tp_look_at_workers(List *flush_nodes)
@@ -267,8 +264,8 @@ leader_runs(TempFlushState *state)
 }
 
 /*
- * Would workers get pages that others read in the leader's memory, and which must not be written,
- * without a leader that runs the plan if they cannot map that?
+ * Are there pages that other workers read in the leader's memory, and which must not be
+ * written, without a leader that runs the plan if new workers cannot map that memory?
  */
 static bool
 may_lack_pages(TempFlushState *state)
@@ -314,12 +311,10 @@ temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
  * In the leader, before each launch of workers: list the dirty pages of the
  * node's tables, TOAST tables and listed indexes for them, or write these pages,
  * which settles the tables' accounts; tell the workers the tuple bound, and have no
- * more workers launched than there may be processes.  Opens the relations without
- * a lock, and closes them.  Raises an internal error if a table is not in a
- * read-only phase or the plan reads one that is not in the node's lists, and what
- * the storage manager raises; pages not written by then stay dirty.  ExecGather() of
- * nodeGather.c and ExecGatherMerge() of nodeGatherMerge.c call it through
- * execParallel.c.
+ * more workers launched than there may be processes.  Raises an internal error if a table
+ * is not in a read-only phase or the plan reads one that is not in the node's lists, and
+ * what the storage manager raises.  ExecGather() of nodeGather.c and ExecGatherMerge() of
+ * nodeGatherMerge.c call it through execParallel.c.
  */
 static void
 temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,

@@ -80,8 +80,8 @@ store_rows(RunAheadState *state)
 }
 
 /*
- * The same in parallel mode, if parallel, as ExecutePlan() of execMain.c.
- * Subplans outside the child that it has executed must end their workers, too.
+ * Call store_rows(), in parallel mode, if parallel, as ExecutePlan() of execMain.c runs a
+ * plan.  Subplans outside the child that it has executed must end their workers, too.
  */
 static void
 run_child(bool parallel, void *arg)
@@ -112,7 +112,7 @@ run_child(bool parallel, void *arg)
 #define FETCHED_AGAIN	(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)
 
 /*
- * Would workers, which begin to execute the child now, be allowed to, and find the same
+ * Do workers, which begin to execute the child now, have the same role, privileges and
  * functions as the leader when it began?  Much can be done between a cursor's opening and
  * its first row.  Commands that change something increment the command counter.
  */
@@ -361,8 +361,8 @@ tp_run_portions_ahead(QueryDesc *queryDesc)
 }
 
 /*
- * The same for a query whose rows fill a new table, and which is about to be run to its
- * end: all of it.  The receiver takes rows in any kind of slot.
+ * queryDesc's rows fill a new table, and it is about to be run to its end: put the node
+ * above all of it.  The receiver takes rows in any kind of slot.
  */
 static void
 run_insertion_ahead(QueryDesc *queryDesc)
@@ -380,7 +380,6 @@ run_insertion_ahead(QueryDesc *queryDesc)
  * Statements that are run in parallel mode as a whole
  * ----------
  */
-
 typedef struct ExecutorCall
 {
 	ExecutorRun_hook_type next;

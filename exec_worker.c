@@ -3,32 +3,28 @@
  * exec_worker.c
  *	  Execution of a plan with a flush node in a worker.
  *
- * Before the plan is initialized, the worker begins a read-only phase for the
- * flush node's tables, allocates local buffers, and adopts the pages that the
- * leader shares.  Before the plan runs, it checks what the plan reads and which
- * values it was sent.  The phase ends with the flush node.
+ * Before the plan is initialized, the worker begins a read-only phase for the flush
+ * node's tables, allocates local buffers, and adopts the pages that the leader shares.
+ * Before the plan runs, it checks what the plan reads and which values it was sent.  The
+ * phase ends with the flush node.
  *
- * A worker that cannot map the memory of pages that the leader shares takes no part,
- * as if it had not been launched: it gets a plan that reads nothing and returns no rows.
- * The leader and the other workers return all rows, as each part of a plan belongs
- * to whoever takes it first, when it is run.
- *
- * Core keeps workers away from temporary tables with one check, in
- * InitLocalBuffers(), when a process uses its first local buffer.  A worker
- * with a flush node in its plan bypasses this check once.
+ * Core keeps workers away from temporary tables with one check, in InitLocalBuffers(),
+ * when a process uses its first local buffer.  A worker with a flush node in its plan
+ * bypasses this check once.
  *
  * The leader lists dirty pages in dynamic shared memory instead of writing them
  * (localbuf_share.c).  A worker makes each of them a local buffer of its own, as if it
  * had read it, with an address in the leader's memory.  So every read of the page
  * finds it, by whatever code.  The worker keeps these buffers pinned, as another page
- * read into one of them would be read into the leader's memory.
+ * read into one of them would be read into the leader's memory.  A worker that cannot map
+ * that memory takes no part, as if it had not been launched: the leader and the other
+ * workers return all rows, as no part of a plan belongs to a process before it runs it.
  *
  * The invariants: a worker without a flush node in its plan has no local
- * buffers, unless it builds an index (index_build.c); the plan of one that has
- * reads only the temporary tables and indexes that its flush node lists;
- * ParallelWorkerNumber is restored before anything is sent to the leader; a buffer
- * with an address in the leader's memory holds the page that the leader has there,
- * is pinned, and is never written.
+ * buffers, unless it builds an index; the plan of one that has reads only the temporary
+ * tables and indexes that its flush node lists; ParallelWorkerNumber is restored before
+ * anything is sent to the leader; a buffer with an address in the leader's memory holds
+ * the page that the leader has there, is pinned, and is never written.
  *
  *-------------------------------------------------------------------------
  */
@@ -61,10 +57,9 @@ static int	nadopted = 0;
 /* ----------
  * The pool and the setting temp_buffers
  *
- * The server uses num_temp_buffers, the variable of the setting, as the size
- * of the pool when it is allocated, and later as the number of local buffers
- * that may be pinned.  So in a worker that variable is the size of its own
- * pool, and the setting gets another variable, and a check hook for it.
+ * The server uses num_temp_buffers, the variable of the setting, also as the number of
+ * local buffers that may be pinned.  So in a worker that variable is the size of its own
+ * pool, and the setting has another variable and check hook.
  * ----------
  */
 
@@ -95,9 +90,8 @@ separate_setting_from_pool(void)
 }
 
 /*
- * Error context callback: restore ParallelWorkerNumber before an error is sent
- * to the leader.  InitLocalBuffers() raises FATAL if there is no memory for
- * the pool, and FATAL bypasses PG_FINALLY().
+ * Error context callback: restore ParallelWorkerNumber.  InitLocalBuffers() raises FATAL
+ * if there is no memory for the pool, and FATAL bypasses PG_FINALLY().
  */
 static void
 give_number_back(void *arg)
@@ -150,8 +144,8 @@ tp_worker_toc(void)
 }
 
 /*
- * Map the leader's memory at *memory, if it shares pages, or if it is not known whether
- * workers can, and tell the leader whether it could be mapped.  Returns false if this
+ * Map the leader's memory at *memory, if the leader shares pages or does not know whether
+ * workers can map it, and say there whether it could be mapped.  Returns false if this
  * worker must take no part, and raises an error if the leader relies on it.
  */
 static bool
@@ -175,9 +169,8 @@ map_leader(char **memory)
 }
 
 /*
- * Replace the plan of stmt, the worker's own copy of the statement, by one that reads nothing
- * and returns no rows.  Its number is that of the topmost node, to which the worker's
- * report for EXPLAIN belongs.
+ * Replace the plan of stmt, the worker's own copy of the statement, by one that reads
+ * nothing and returns no rows.  It has the number of the topmost node, which EXPLAIN shows.
  */
 static void
 take_no_part(PlannedStmt *stmt)
@@ -193,9 +186,9 @@ take_no_part(PlannedStmt *stmt)
 }
 
 /*
- * Adopt the pages that the leader has listed, which are in memory.  The pool has been
- * allocated for them, and has not been used.  The buffer manager zeroes the new
- * buffer's memory, so that has to be another page first.
+ * Adopt the pages that the leader has listed, which are in memory, before the pool is
+ * used.  The buffer manager zeroes the memory of a new buffer, so that has to be another
+ * page first.
  */
 static void
 adopt_pages(char *memory)
@@ -287,12 +280,8 @@ check_flushed_walker(PlanState *ps, void *context)
 
 /*
  * Raise an internal error if ps, or a node below it, subplans included, has a
- * temporary table or an index of one open that is not in plan's lists.
- *
- * plan_walk.c has found the tables and indexes in the plan tree.  This looks
- * at what the initialized plan has opened instead, in the leader before
- * workers are launched and in each worker before it runs the plan.  So an
- * omission there causes an error, not a wrong answer.
+ * temporary table or an index of one open that is not in plan's lists: what plan_walk.c
+ * may have missed in the plan tree causes an error, not a wrong answer.
  */
 void
 tp_check_flushed(PlanState *ps, const FlushPlan *plan)
@@ -325,16 +314,11 @@ is_sent_by_leader(QueryDesc *queryDesc)
 
 /*
  * Remove the subplans that only the leader runs from stmt, the worker's own
- * copy of the statement, as ExecSerializePlan() does with unsafe ones.
+ * copy of the statement, as ExecSerializePlan() does with unsafe ones: their tables are
+ * not flushed, and some index access methods read a page when a scan is initialized.
  *
- * A worker is sent all parallel-safe subplans of the statement and initializes
- * all of them.  Tables read by subplans of the leader are not flushed, and
- * some index access methods read a page of the index when a scan is
- * initialized.
- *
- * An unknown node may run any subplan, so in that case all of them stay.  Such
- * a statement has no temporary tables, or the leader would not have launched
- * workers for it (see tp_place_flush_nodes()).
+ * A node that plan_walk.c does not know may run any subplan, so then all of them stay.
+ * Such a statement has no temporary tables (see tp_place_flush_nodes()).
  */
 static void
 remove_other_subplans(PlannedStmt *stmt)
@@ -355,15 +339,14 @@ remove_other_subplans(PlannedStmt *stmt)
 /*
  * Before queryDesc's plan is initialized: if the leader has sent it, and it
  * has a flush node, begin a read-only phase for the node's tables, allocate
- * local buffers, adopt those of the leader's that it shares, and mark other
- * temporary relations if the plan may run user code; or replace the plan, if these cannot be
- * adopted.  Tables are opened without a lock.  The phase's lists are allocated in the current memory
+ * local buffers, adopt the leader's pages, and mark other temporary relations if the plan
+ * may run user code; or replace the plan, if the pages cannot be adopted.  Tables are
+ * opened without a lock.  The phase's lists are allocated in the current memory
  * context, which has to live as long as the plan.  Raises an error if another
  * release of the module has made the plan.
  *
- * This cannot wait until the flush node is initialized: BRIN, SP-GiST and
- * bloom read a page of their index as soon as a scan begins, and subplans are
- * initialized before the plan that has the node.
+ * This cannot wait until the flush node is initialized: subplans, whose index scans may
+ * read a page then, are initialized before the plan that has the node.
  */
 void
 tp_worker_begin(QueryDesc *queryDesc)
@@ -410,9 +393,8 @@ tp_worker_begin(QueryDesc *queryDesc)
 }
 
 /*
- * After queryDesc's plan has been initialized: raise an internal error if it
- * is the one that the leader has sent and it reads a temporary table or index
- * that the flush node does not list.
+ * After queryDesc's plan has been initialized: call tp_check_flushed() if the leader has
+ * sent it.
  */
 void
 tp_worker_check(QueryDesc *queryDesc)
@@ -446,10 +428,9 @@ tp_worker_run(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 }
 
 /*
- * End the flush node in a worker: end the read-only phase and close what
- * tp_worker_begin() has opened, except local buffers.  Scans of subplans may
- * end later, but read no more pages.  Not called after an error, which ends
- * the process.
+ * When the flush node ends, undo tp_worker_begin(), but for the pool.  Scans of subplans
+ * may end later, but read no more pages.  Not called after an error, which ends the
+ * process.
  */
 void
 tp_worker_end(void)

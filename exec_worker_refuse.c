@@ -4,41 +4,36 @@
  *	  Keep a parallel worker from reading other temporary relations than its
  *	  plan's, and from being sent values in them.
  *
- * Once a worker has local buffers, core does not keep it from reading
- * temporary relations that were not flushed for it.  The scans of the
- * worker's own plan are checked against the flush node's lists (exec_worker.c).
- * A statement that a function starts in the worker gets core's error from here
- * when it is planned or started.
+ * Once a worker has local buffers, core does not keep it from reading temporary
+ * relations that were not flushed for it.  The scans of the worker's own plan are checked
+ * against the flush node's lists (exec_worker.c).  A statement that a function starts in
+ * the worker gets core's error from here when it is planned or started.
  *
  * Functions can open a relation's storage themselves, as several of contrib do
  * although they are marked PARALLEL SAFE.  So in a worker whose plan may run code
  * that is not core's, the descriptors of all other temporary relations of the
- * session are marked as another session's: ReadBufferExtended(), PrefetchBuffer()
- * and read streams refuse to read these.  Sizes and names remain right.  Where core
- * leaves another session's tables out instead, the statement is refused.  Functions
+ * session are marked as another session's: ReadBufferExtended() and PrefetchBuffer() of
+ * bufmgr.c and read_stream.c refuse to read these.  Sizes and names remain right.  Where
+ * core leaves another session's tables out instead, the statement is refused.  Functions
  * that show the state of a sequence return NULL for another session's, so the
  * descriptor of a sequence gets the storage of a process that does not exist
  * instead, and it is an error to read it.
  *
- * The descriptors are kept open, so that the relation cache rebuilds them in
- * place when they are invalidated, and a callback marks them again.  They are
- * opened without a lock: the leader's session owns the relations, no statement
- * of it changes them while it has workers, and nothing is read from them.
- * Opening a descriptor takes about 10 us, for each relation and in each worker.  So
- * it is not done if a worker runs only core's functions, and no workers are launched
- * where it takes longer than they save.
+ * Marked descriptors are kept open, so that the relation cache rebuilds them in place,
+ * and a callback marks them again.  They are opened without a lock: the leader's session
+ * owns the relations, no statement of it changes them while it has workers, and nothing
+ * is read from them.  Opening one takes about 10 us, in each worker, so no workers are
+ * launched where that takes longer than they save.
  *
- * No TOAST pointers into temporary tables are sent to workers.  The executor sends
- * them the statement's external parameters, and the outputs of the InitPlans that
- * are evaluated above a Gather and used below it.  Such a value may be a pointer into
- * a table that is not read below the Gather: a variable of PL/pgSQL, an argument of a
- * function or of EXECUTE, a column of a trigger's row, the result of a scalar
- * subquery.  Core sends it, because a worker that follows it gets an error.  It is
- * rare, as the value has to be large for that.  So then the flush node has no workers
- * launched, and the leader runs the plan alone.  Only the top level of
- * a value matters: composites, arrays and ranges are built of detoasted elements,
- * expanded objects are flattened by datumSerialize(), and makeConst() detoasts.  A
- * worker checks what it is sent.
+ * Workers are sent the statement's external parameters, and the outputs of the InitPlans
+ * that are evaluated above a Gather and used below it.  Such a value may be a TOAST pointer
+ * into a temporary table that is not read below the Gather: a variable of PL/pgSQL, an
+ * argument of a function or of EXECUTE, a column of a trigger's row, the result of a scalar
+ * subquery.  It is rare, as the value has to be large for that.  So then the flush node has
+ * no workers launched, and the leader runs the plan alone.  Only the top level of a value
+ * matters: composites, arrays and ranges are built of detoasted elements, expanded objects
+ * are flattened by datumSerialize(), and makeConst() detoasts.  A worker checks what it is
+ * sent.
  *
  * The invariants: in a worker that has local buffers, no statement but the one that
  * the leader has sent reads temporary tables; while it runs a plan with user code,
@@ -88,8 +83,7 @@ tp_worker_refuse(void)
 
 /*
  * Refuse a statement that is about to be executed, with range table rtable, if
- * the worker has local buffers and the statement reads a temporary table.  The
- * error is ERRCODE_INVALID_TRANSACTION_STATE, as in core.
+ * the worker has local buffers and the statement reads a temporary table.
  */
 void
 tp_worker_refuse_statement(List *rtable)
@@ -113,7 +107,7 @@ names_temp_table(Node *node)
 }
 
 /*
- * The same for a query that is about to be planned, because the planner reads
+ * Refuse such a query when it is about to be planned, because the planner reads
  * tables, too (see get_actual_variable_range()).
  */
 void
@@ -125,10 +119,9 @@ tp_worker_refuse_query(Query *query)
 }
 
 /*
- * The same for a table that is being planned, which may have been in a function that
- * was inlined.  expand_inherited_rtentry() of inherit.c, which runs later, leaves
- * temporary children out that have been marked, see below, and raises an internal
- * error for partitions.
+ * Refuse such a table when it is planned: it may be in a function that was inlined.
+ * expand_inherited_rtentry() of inherit.c, which runs later, leaves out temporary children
+ * that are marked, and raises an internal error for partitions.
  */
 void
 tp_worker_refuse_table(RangeTblEntry *rte)
@@ -139,10 +132,9 @@ tp_worker_refuse_table(RangeTblEntry *rte)
 }
 
 /*
- * The same for a utility command.  COPY TO reads a table without planning a
- * query.  Other commands that are allowed in parallel mode, for which see
- * ClassifyUtilityCommandAsReadOnly() of utility.c, read tables by statements
- * of their own, or not at all.
+ * Refuse COPY TO of such a table, which plans no query.  Other utility commands that are
+ * allowed in parallel mode, for which see ClassifyUtilityCommandAsReadOnly() of utility.c,
+ * read tables by statements of their own, or not at all.
  */
 void
 tp_worker_refuse_utility(Node *statement)
@@ -158,9 +150,7 @@ tp_worker_refuse_utility(Node *statement)
  * ----------
  */
 
-/*
- * open and marked; the List is in the worker's transaction context
- */
+/* open and marked; the List is in the worker's transaction context */
 static List *refused = NIL;
 
 static void
@@ -210,9 +200,7 @@ tp_too_many_to_refuse(Cost saving)
 /*
  * In a worker, before its plan is initialized: mark the session's temporary
  * relations, except tables, their TOAST tables and TOAST indexes, and
- * indexes.  Both are Lists of Oid.  Opens relations without a lock, for
- * tp_release_other_relations() to close.  ReadBufferExtended() and PrefetchBuffer() of
- * bufmgr.c and read_stream.c refuse a marked relation.
+ * indexes.  Both are Lists of Oid.
  */
 void
 tp_refuse_other_relations(List *tables, List *indexes)
@@ -305,7 +293,7 @@ is_temp_toast_pointer(Datum value, Oid type)
 		get_rel_persistence(pointer.va_toastrelid) == RELPERSISTENCE_TEMP;
 }
 
-/* The same for external parameters; list may be NULL. */
+/* Is one of these external parameters such a pointer?  list may be NULL. */
 static bool
 external_params_have_pointer(ParamListInfo list)
 {
@@ -324,8 +312,8 @@ external_params_have_pointer(ParamListInfo list)
 }
 
 /*
- * The same for those internal parameters of estate that are in params, or for all if
- * params is NULL.  One that has not been evaluated or not been sent is zero.
+ * Is an internal parameter of estate such a pointer, of those in params, or of all if
+ * that is NULL?  One that has not been evaluated or not been sent is zero.
  */
 static bool
 internal_params_have_pointer(EState *estate, Bitmapset *params)
