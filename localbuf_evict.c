@@ -9,12 +9,10 @@
  * and is pinned one at a time.
  *
  * The lookup table of local buffers is private to core's localbuf.c, so only
- * core can remove a page from the pool; otherwise the table would keep an
- * entry that leads to another page.  In all versions core does so in
+ * core can remove a page from the pool.  In all versions it does so in
  * DropRelationAllLocalBuffers(), which also drops dirty pages, and raises an
  * error for a pinned one.  It skips buffers without BM_TAG_VALID, so that flag
- * is cleared in buffers that must stay, for the duration of the call; they
- * keep their tags and their entries.
+ * is cleared in buffers that must stay, for the duration of the call.
  *
  * The invariant: a page that is dropped is clean and unpinned; the relations'
  * other pages are hidden from core while it drops, and visible again on every
@@ -51,8 +49,7 @@ set_tag_valid(int i, bool valid)
 
 /*
  * Drop the clean and unpinned pages of relations, a hash table of TempRelation.
- * Adds the numbers of these, and of the pages that stay, to *result.  Hides the
- * latter from DropRelationAllLocalBuffers() of localbuf.c.
+ * Adds the numbers of these, and of the pages that stay, to *result.
  */
 static void
 drop_clean_pages(HTAB *relations, LocalBufEviction *result)
@@ -122,9 +119,7 @@ evict_local_buffers(HTAB *relations)
 	return result;
 }
 
-/*
- * The same for table relid, which is locked, and its whole family.
- */
+/* Evict the pages of table relid, which is locked, and of its whole family. */
 LocalBufEviction
 tp_evict_local_buffers_of_table(Oid relid)
 {
@@ -135,7 +130,7 @@ tp_evict_local_buffers_of_table(Oid relid)
 }
 
 /*
- * The same for all temporary relations that the caller owns.  Pages of other
+ * Evict the pages of all temporary relations that the caller owns.  Pages of other
  * relations stay, and are counted as skipped.
  */
 LocalBufEviction

@@ -9,9 +9,8 @@
  * of GetLocalVictimBuffer(), in 15 of LocalBufferAlloc()), except that heap
  * pages get hints first.
  *
- * A row that was just inserted does not show whether its transaction has
- * committed.  The first reader looks that up and sets a hint bit in the row,
- * so that later readers need not.  Each parallel worker has its own copy of
+ * The first reader of a row looks up whether the row's transaction has committed, and sets
+ * a hint bit, so that later readers need not.  Each parallel worker has its own copy of
  * the page, which is lost when the worker exits: every worker would look up
  * the transaction again, for every row, in every query.  So the flush sets the
  * bits, on heap pages that it writes anyway.
@@ -62,10 +61,7 @@ typedef struct KnownXids		/* zeroed: nothing is known */
 	KnownXid	xmax;
 } KnownXids;
 
-/*
- * Look up which hint a reader would set for xid now: committed, aborted, or
- * none, which is 0.
- */
+/* The hint that a reader would set for xid now: committed, aborted, or none, which is 0. */
 static pg_noinline uint16
 look_up(TransactionId xid, uint16 committed, uint16 aborted)
 {
@@ -76,10 +72,7 @@ look_up(TransactionId xid, uint16 committed, uint16 aborted)
 	return TransactionIdDidCommit(xid) ? committed : aborted;
 }
 
-/*
- * The same, remembering the last result in *known: adjacent rows mostly have
- * the same transaction.
- */
+/* look_up(), with its last result in *known: adjacent rows mostly have the same xid. */
 static inline uint16
 hint_about(TransactionId xid, KnownXid *known, uint16 committed, uint16 aborted)
 {
@@ -177,10 +170,8 @@ follows(BufferDesc *prev, BufferDesc *next)
 /*
  * Write nbuffers dirty local buffers, FLUSH_BATCH at most, with consecutive
  * blocks of one file, and mark them clean.  If set_hints, their rows get hints
- * first; known is what has been looked up about transactions so far.  As
- * FlushLocalBuffer() of localbuf.c (17: GetLocalVictimBuffer(), 15:
- * LocalBufferAlloc()).  Raises an internal error if workers read one of the pages in
- * this memory.
+ * first; known is what has been looked up about transactions so far.  Raises an
+ * internal error if one of the pages is listed.
  */
 static void
 write_batch(const int *buffers, int nbuffers, bool set_hints, KnownXids *known)
@@ -224,8 +215,7 @@ write_batch(const int *buffers, int nbuffers, bool set_hints, KnownXids *known)
  * Write the ndirty dirty local buffers whose numbers are in dirty, in the
  * order of their files; sorts dirty.  Rows of those of relations that take hints
  * get them first; relations may be NULL.  Can be canceled between two write
- * calls, and raises the storage manager's errors; pages not written by then stay
- * dirty.
+ * calls, and raises the storage manager's errors.
  */
 void
 tp_write_buffers(int *dirty, int ndirty, HTAB *relations)
@@ -283,9 +273,8 @@ discard_dropped_relations(HTAB *relations)
 }
 
 /*
- * Write all dirty local buffers, with hints in the session's heaps.  Returns
- * the number of pages written.  Pages of tables that another session has
- * dropped are discarded.
+ * Write all dirty local buffers, but discard pages of tables that another session has
+ * dropped.  Returns the number of pages written.
  */
 int64
 tp_flush_all_local_buffers(void)
@@ -309,9 +298,8 @@ tp_flush_all_local_buffers(void)
  *
  * If shared is not NULL, pages whose memory is shared are listed in it
  * instead: those that are listed for other workers, and at most limit others,
- * as long as no more than most_pinned buffers are pinned.  Otherwise pages
- * that are listed for other workers stay as they are, so there must be none to
- * read them in the files.
+ * as long as no more than most_pinned buffers are pinned.  If it is NULL, pages that are
+ * listed for other workers stay as they are.
  *
  * Allocates in the current memory context, and frees nothing.
  */

@@ -12,13 +12,11 @@
  * transaction has removed (DROP, TRUNCATE, CLUSTER) and may roll back to, or
  * to a relation that another session has dropped (see localbuf_flush.c).
  *
- * A family is a temporary table and its indexes, TOAST table and TOAST index.
- * A worker that scans a table may read its heap, its TOAST table and TOAST
- * index, and those of its own indexes that the plan scans, all forks of each.
- * The flush writes these and the cost model counts them, and both open them
- * here.
+ * A family is a temporary table and its indexes, TOAST table and TOAST index: what a
+ * worker that scans the table may read, of the table's own indexes those that its plan
+ * scans.
  *
- * They are opened without a lock, so that a parallel query takes no more locks
+ * Families are opened without a lock, so that a parallel query takes no more locks
  * than the same query without this module.  The caller has a lock on the
  * table, or for a worker the leader has one: from the parser, the planner (for
  * children), AcquireExecutorLocks() (for a cached plan) or
@@ -33,9 +31,7 @@
  *	 VACUUM and ANALYZE skip the relation.
  * - Another session can drop the relation.  index_drop() takes
  *	 AccessExclusiveLock on the index's table before it changes anything,
- *	 whichever command calls it (DROP INDEX, also CONCURRENTLY, or DROP
- *	 OPERATOR CLASS ... CASCADE), and a TOAST table is dropped only with its
- *	 table.
+ *	 whichever command calls it, and a TOAST table is dropped only with its table.
  * - ALTER INDEX ... RENAME locks the index alone, but changes only its name.
  *
  * The exception is DROP INDEX on the index of a TOAST table under
@@ -66,8 +62,8 @@
 
 /*
  * Open relation relid, a locked table or a member of its family, without
- * taking a lock.  To be closed by RelationClose().  An error if there is no
- * such relation.  As relation_open() of relation.c, without its assertion.
+ * taking a lock, for RelationClose() to close.  As relation_open() of relation.c,
+ * without its assertion.
  */
 Relation
 tp_relation_open(Oid relid)
@@ -79,10 +75,7 @@ tp_relation_open(Oid relid)
 	return rel;
 }
 
-/*
- * Returns the OIDs of all indexes of table relid, which is locked, as a new
- * List in the current memory context.
- */
+/* Returns the OIDs of all indexes of table relid, which is locked, as a new List. */
 List *
 tp_table_indexes(Oid relid)
 {
@@ -149,7 +142,6 @@ add_member(List *family, Oid relid, Oid table, List *indexes)
  * Returns the family of table relid, which is locked, as a List of
  * TempRelation in the current memory context, the table first.  Those of its
  * indexes that are not in indexes, a List of Oid, are marked as left alone.
- * Takes no locks.
  */
 List *
 tp_family(Oid relid, List *indexes)
@@ -219,8 +211,7 @@ tp_enter_family(HTAB *relations, Oid relid, List *indexes)
 /*
  * Returns the OIDs of what depends on the session's temporary schema in pg_class, at
  * most limit of them: tables, sequences, views and types.  Their indexes and TOAST
- * tables depend on the tables instead.  A new List in the current memory context.
- * Can be canceled.
+ * tables depend on the tables instead.  Can be canceled.
  */
 List *
 tp_session_temp_tables(int limit)
@@ -261,8 +252,7 @@ tp_session_temp_tables(int limit)
 
 /*
  * Returns all temporary relations of this session that have storage, by
- * tp_enter_family(), in the current memory context.  Takes no lock on them.  Can be
- * canceled.
+ * tp_enter_family(), in the current memory context.  Can be canceled.
  */
 HTAB *
 tp_session_temp_relations(List *indexes)

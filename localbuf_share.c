@@ -13,10 +13,8 @@
  * This is done before the first statement that may fill a temporary table, a sequence or
  * an index, for which core has to allocate the descriptors.  From then on it lets nobody set
  * temp_buffers, even if the statement has filled nothing.  Buffers that are in use
- * before the pool is shared keep their private memory.
- *
- * Where it cannot be done, or has failed once, the pool stays private, and its
- * dirty pages are written for workers (localbuf_flush.c).
+ * before the pool is shared keep their private memory.  Where sharing cannot be done, or has
+ * failed once, the pool's dirty pages are written for workers (localbuf_flush.c).
  *
  * Instead of writing a dirty page whose memory is shared, the flush node lists it, for
  * workers to use it as a local buffer of their own (exec_worker.c).  A page that is
@@ -86,8 +84,7 @@ static bool workers_can_map = false;
 /*
  * The buffers that are listed: by their numbers, and in the order in which
  * they have been listed.  What runs within a statement ends before that does,
- * so it unlists its own.  Allocated when the first one is listed, as the size
- * of the pool does not change then.
+ * so it unlists its own.
  */
 static bool *is_listed = NULL;
 static int *listed = NULL;
@@ -431,11 +428,8 @@ tp_most_shared_pages(bool user_code)
  * List those of the ndirty dirty buffers whose numbers are in dirty that are
  * listed already for workers that run, and at most limit others that are
  * shared, in shared, which has room for shared->capacity of them.  relations
- * are theirs, and count the pages that are listed.  They stay pinned until
- * tp_unlist_buffers(), or until the end of the (sub)transaction after an
- * error.  Returns the number of those that are not listed, which have to be
- * written, and are the first in dirty then.  Raises an internal error if there
- * is not enough room.
+ * are theirs, and count the pages that are listed.  Returns the number of buffers that
+ * are not listed, which have to be written, and are the first in dirty then.
  */
 int
 tp_list_buffers(FlushShared *shared, int limit, int *dirty, int ndirty,
@@ -491,10 +485,9 @@ tp_list_buffers(FlushShared *shared, int limit, int *dirty, int ndirty,
 }
 
 /*
- * Unlist all buffers but those that were listed first, so many.  The workers
- * that read the others have exited.  If unpin is set, unpins these; after an
- * error the resource owner of the (sub)transaction does that, and this raises
- * nothing.
+ * Unlist all buffers but the first ones that were listed, of that number.  The workers
+ * that read the others have exited.  unpin is not set after an error, when the resource
+ * owner unpins them; then this raises nothing.
  */
 void
 tp_unlist_buffers(int first, bool unpin)
@@ -513,14 +506,14 @@ tp_unlist_buffers(int first, bool unpin)
 	CurrentResourceOwner = old;
 }
 
-/* Do workers read the page of buffer i in the leader's memory now? */
+/* Is buffer i listed? */
 bool
 tp_is_listed(int i)
 {
 	return nlisted > 0 && is_listed[i];
 }
 
-/* Of how many buffers do they? */
+/* How many buffers are listed? */
 int
 tp_listed_buffers(void)
 {
@@ -556,9 +549,8 @@ tp_buffer_is_shared(int i)
 /*
  * The number of buffers, from the first one on, after which no buffer has ever been
  * used.  Core uses buffers for the first time in the order of their numbers (see
- * GetLocalVictimBuffer(), in 15 LocalBufferAlloc(), of localbuf.c).  Before that, it
- * allocates memory to the buffer, and passes over it for good if it cannot, so there
- * may be buffers in between that have none.  In the shared file, the used ones are the
+ * GetLocalVictimBuffer(), in 15 LocalBufferAlloc(), of localbuf.c), but passes over one
+ * for good if it cannot allocate its memory.  In the shared file, the used ones are the
  * pages that exist.
  */
 int

@@ -5,19 +5,16 @@
  *
  * Core counts neither the dirty local buffers nor the buffers of each
  * relation, so one walk over the descriptors counts both, for all relations at
- * once.  The counts are those at the moment of the walk, and nothing is pinned
- * or changed.
+ * once.  Nothing is pinned or changed.
  *
  * The walk over a large pool costs more than a small query, and the flush of
- * a statement is costed twice, by the planner and by the second look.  For
- * cost estimates, the counts of the last walk are therefore reused as long as
+ * a statement is costed twice, by the planner and by the second look.  So
+ * cost estimates use the counts of the last walk again as long as
  * core's own counters show that so few pages have been read into the pool,
  * dirtied or written since that it would cost little to write them, compared
- * with the cost of the search of the pool, which is in every charge.  That is one
- * page in a thousand by default, so what changed the pages has taken longer than
- * the walk.  Dropped pages are not counted, but that is harmless: DROP and
- * TRUNCATE remove all pages of the file, and reading a page later changes a
- * counter.
+ * with the search of the pool.  That is one page in a thousand by default, so what
+ * changed the pages has taken longer than the walk.  Dropped pages are not counted, but
+ * reading a page later changes a counter.
  *
  * The invariant: only cost estimates use counts of an earlier walk; what is
  * written, and what is shown to the user, does not depend on these.
@@ -34,9 +31,7 @@
 /*
  * Set *buffers to the numbers of the buffers that hold a page of relations, a
  * hash table of TempRelation, or of any relation if that is NULL; if dirty is
- * set, only of those that are dirty and that workers do not read in the
- * leader's memory.  Returns their number.  The array is allocated in the
- * current memory context.
+ * set, only of those that are dirty and not listed.  Returns their number.
  */
 int
 tp_find_buffers(HTAB *relations, bool dirty, int **buffers)
@@ -72,10 +67,7 @@ static MemoryContext last_context = NULL;
 static LocalBufStats *last_stats = NULL;
 static BufferUsage last_usage;
 
-/*
- * Walk over the pool.  Returns the counts in the current memory context; takes
- * no lock and raises no error except out of memory.
- */
+/* Walk over the pool.  Returns the counts in the current memory context. */
 LocalBufStats *
 tp_localbuf_stats_collect(void)
 {
@@ -108,10 +100,7 @@ tp_localbuf_stats_collect(void)
 	return stats;
 }
 
-/*
- * Have so many pages changed since last_usage that the counts of last_stats are to
- * be made again?  Any, if the search of the pool costs nothing.
- */
+/* Have so many pages changed since last_usage that the pool is to be walked again? */
 static bool
 pool_has_changed(void)
 {
@@ -125,10 +114,8 @@ pool_has_changed(void)
 }
 
 /*
- * The same for a cost estimate: walks over the pool only if enough of it has
- * changed since the last time.  user_code: may the statement run user code
- * while workers read (see tp_most_shared_pages())?  The result is valid until
- * the next call.
+ * Returns the counts for a cost estimate, valid until the next call.  user_code: may the
+ * statement run user code while workers read (see tp_most_shared_pages())?
  */
 LocalBufStats *
 tp_localbuf_stats_for_price(bool user_code)
@@ -154,9 +141,8 @@ tp_localbuf_stats_for_price(bool user_code)
 }
 
 /*
- * Is buffer i of the pool pinned?  Core counts pins of this session's code in
- * LocalRefCount, and those of a read in progress (from 18 on) in the state
- * word alone.  As InvalidateLocalBuffer() of localbuf.c (before 18:
+ * Is buffer i of the pool pinned?  From 18 on, core counts the pins of a read in progress
+ * in the state word alone.  As InvalidateLocalBuffer() of localbuf.c (before 18:
  * DropRelationAllLocalBuffers()).
  */
 bool
