@@ -127,8 +127,7 @@ run_in_phase(MemoryContext context, List *flush_nodes, ParallelRun run,
 		foreach(lc, flush_nodes)
 			relids = list_concat_unique_oid(relids,
 											tp_flush_node_plan(lfirst(lc))->relids);
-		tp_readonly_attach_tables(&phase, relids);
-		tp_readonly_attach_indexes(&phase);
+		tp_readonly_attach(&phase, relids, true);
 		MemoryContextSwitchTo(old);
 		run(true, arg);
 		done = true;

@@ -377,7 +377,7 @@ tp_worker_begin(QueryDesc *queryDesc)
 	}
 	tp_readonly_begin(&phase);
 	phase_begun = true;
-	tp_readonly_attach_tables(&phase, flushed.relids);
+	tp_readonly_attach(&phase, flushed.relids, false);
 
 	/*
 	 * As many local buffers as the plan needs (see pool_of_worker() of

@@ -12,12 +12,11 @@
  * Functions can open a relation's storage themselves, as several of contrib do
  * although they are marked PARALLEL SAFE.  So in a worker whose plan may run code
  * that is not core's, the descriptors of all other temporary relations of the
- * session are marked as another session's: ReadBufferExtended() and PrefetchBuffer() of
- * bufmgr.c and read_stream.c refuse to read these.  Sizes and names remain right.  Where
- * core leaves another session's tables out instead, the statement is refused.  Functions
- * that show the state of a sequence return NULL for another session's, so the
- * descriptor of a sequence gets the storage of a process that does not exist
- * instead, and it is an error to read it.
+ * session are marked as another session's, which core refuses to read.  Sizes and names
+ * remain right.  Where core leaves another session's tables out instead, the statement is
+ * refused.  Functions that show the state of a sequence return NULL for another
+ * session's, so the descriptor of a sequence gets the storage of a process that does not
+ * exist instead, and it is an error to read it.
  *
  * Marked descriptors are kept open, so that the relation cache rebuilds them in place,
  * and a callback marks them again.  They are opened without a lock: the leader's session
@@ -200,7 +199,8 @@ tp_too_many_to_refuse(Cost saving)
 /*
  * In a worker, before its plan is initialized: mark the session's temporary
  * relations, except tables, their TOAST tables and TOAST indexes, and
- * indexes.  Both are Lists of Oid.
+ * indexes.  Both are Lists of Oid.  ReadBufferExtended() and PrefetchBuffer() of bufmgr.c
+ * and read_stream.c refuse a marked relation.
  */
 void
 tp_refuse_other_relations(List *tables, List *indexes)

@@ -48,8 +48,9 @@ set_tag_valid(int i, bool valid)
 }
 
 /*
- * Drop the clean and unpinned pages of relations, a hash table of TempRelation.
- * Adds the numbers of these, and of the pages that stay, to *result.
+ * Drop the clean and unpinned pages of relations, a hash table of TempRelation, by
+ * DropRelationAllLocalBuffers() of localbuf.c.  Adds the numbers of these, and of the pages
+ * that stay, to *result.
  */
 static void
 drop_clean_pages(HTAB *relations, LocalBufEviction *result)

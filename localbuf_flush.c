@@ -5,9 +5,6 @@
  *
  * Pages are written in the order of relation, fork and block, whatever their
  * order in the pool, and consecutive blocks in one call where the server can.
- * The write itself follows FlushLocalBuffer() in localbuf.c (before 18 a part
- * of GetLocalVictimBuffer(), in 15 of LocalBufferAlloc()), except that heap
- * pages get hints first.
  *
  * The first reader of a row looks up whether the row's transaction has committed, and sets
  * a hint bit, so that later readers need not.  Each parallel worker has its own copy of
@@ -170,8 +167,9 @@ follows(BufferDesc *prev, BufferDesc *next)
 /*
  * Write nbuffers dirty local buffers, FLUSH_BATCH at most, with consecutive
  * blocks of one file, and mark them clean.  If set_hints, their rows get hints
- * first; known is what has been looked up about transactions so far.  Raises an
- * internal error if one of the pages is listed.
+ * first; known is what has been looked up about transactions so far.  As
+ * FlushLocalBuffer() of localbuf.c (17: GetLocalVictimBuffer(), 15: LocalBufferAlloc()).
+ * Raises an internal error if one of the pages is listed.
  */
 static void
 write_batch(const int *buffers, int nbuffers, bool set_hints, KnownXids *known)

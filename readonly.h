@@ -25,8 +25,7 @@ typedef struct ReadonlyPhase
 } ReadonlyPhase;
 
 extern void tp_readonly_begin(ReadonlyPhase *phase);
-extern void tp_readonly_attach_tables(ReadonlyPhase *phase, List *relids);
-extern void tp_readonly_attach_indexes(ReadonlyPhase *phase);
+extern void tp_readonly_attach(ReadonlyPhase *phase, List *relids, bool with_indexes);
 extern void tp_readonly_end(ReadonlyPhase *phase);
 extern void tp_readonly_close(ReadonlyPhase *phase);
 extern bool tp_table_is_readonly(Oid relid);

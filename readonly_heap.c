@@ -17,10 +17,10 @@
  * where only a hint can have set it in between.  Therefore a page with a real
  * change stays dirty, whichever relation this routine is attached to.
  *
- * Pruning is not undone but avoided, because every process that reads the page
- * would repeat it.  From 19 on it could not be undone by clearing a flag:
- * where pruning finds all rows visible to all, it sets this in the page's
- * header and in the visibility map, and the two must not differ.
+ * Pruning is avoided, because every process that reads the page would repeat it, and
+ * because from 19 on clearing a flag would not undo it: where pruning finds all rows
+ * visible to all, it sets this in the page's header and in the visibility map, and the two
+ * must not differ.
  *
  * The page loops keep the same state in the scan descriptor as
  * heapgettup_pagemode() of heapam.c, and heapam_scan_sample_next_block() and
@@ -77,10 +77,9 @@ look_before_read(Buffer buffer)
  * set it.  before is the result of look_before_read().  The hints stay in the
  * buffer until the page is evicted.
  *
- * Hints are in the rows.  Whatever else heap might do to a page,
- * pruning above all, changes the header, and may change the visibility map or
- * an index as well.  To forget only the page's part of that would make answers
- * wrong, so it is an error.
+ * What heap might do to a page besides changes the page's header, and may change the
+ * visibility map or an index, too.  To forget only the page's part of that would make
+ * answers wrong, so it is an error.
  */
 static void
 drop_hints(Buffer buffer, const PageBefore *before)
@@ -161,10 +160,9 @@ collect_visible_tuples(HeapScanDesc scan)
 #ifndef HEAP_SCANS_STREAM
 
 /*
- * The first and the last block of a TID range scan.  They are derived from the range, which
- * heap_set_tidrange() of heapam.c has cut to the size of the table.  The number of blocks
- * that are left, rs_numblocks, is of no use in a scan that changes its direction: core counts
- * it down in some minor releases, and in others it does not.
+ * The first and the last block of a TID range scan, by the range, which heap_set_tidrange()
+ * of heapam.c has cut to the size of the table.  rs_numblocks is of no use: some minor
+ * releases of core count it down, others do not.
  */
 static inline BlockNumber
 first_of_range(HeapScanDesc scan)
@@ -673,12 +671,9 @@ readonly_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
  */
 
 /*
- * Raise an error (ERRCODE_INVALID_TRANSACTION_STATE) in parallel mode.  Core
- * refuses statements that write earlier, and heap_update() and heap_delete()
- * refuse to be called.  The rest is refused here: locking of rows by SELECT
- * FOR UPDATE in a function, and inserts by a C function.  (A speculative
- * insertion is part of INSERT ON CONFLICT, which core refuses.)  In a worker,
- * heap_prepare_insert() of heapam.c refuses, too.
+ * Raise an error in parallel mode.  Core refuses statements that write, and heap_update()
+ * and heap_delete() refuse to be called.  The rest is refused here: locking of rows by
+ * SELECT FOR UPDATE in a function, and inserts by a C function.
  */
 static void
 refuse_write(Relation rel)
@@ -721,7 +716,7 @@ readonly_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 }
 
 /*
- * Fill the routine; called once, when the module is loaded.
+ * Fill the routine, when the module is loaded.
  *
  * A build with TEMP_PARALLEL_UNGUARDED defined as IN_LEADER or IN_WORKERS,
  * loaded by LOAD, keeps heap's own callbacks there.  It only serves to show

@@ -18,11 +18,9 @@
  * builds and some contrib modules use, refuses any other.
  *
  * The invariants: a descriptor has a read-only routine if and only if a phase
- * lists it; while an index has it, no scan of that index has entries to mark.
- * tp_readonly_attach_tables() and tp_readonly_attach_indexes()
- * attach; tp_readonly_end() detaches on every exit except those that end the
- * process: FATAL, for which see tp_readonly_relcache_callback(), and an error
- * in a worker.
+ * lists it; while an index has it, no scan of that index has entries to mark.  Exceptions
+ * are exits that end the process: FATAL, for which see tp_readonly_relcache_callback(),
+ * and an error in a worker.
  *
  *-------------------------------------------------------------------------
  */
@@ -174,21 +172,9 @@ typedef struct ReadonlyIndex
 /* the innermost phase, or NULL */
 static ReadonlyPhase *phases = NULL;
 
-/* Open a heap relation, without a lock, and give it the read-only routine. */
-static Relation
-attach_table(ReadonlyPhase *phase, Oid relid)
-{
-	Relation	rel = tp_relation_open(relid);
-
-	Assert(RelationUsesLocalBuffers(rel));
-	phase->relations = lappend(phase->relations, rel);
-	rel->rd_tableam = tp_readonly_heap_routine();
-	return rel;
-}
-
-/* Open table's indexes and attach the index routine to those that need it. */
+/* Open table's indexes, without a lock, and attach the routine to those that need it. */
 static void
-attach_indexes_of(ReadonlyPhase *phase, Relation table)
+attach_indexes(ReadonlyPhase *phase, Relation table)
 {
 	List	   *indexes = RelationGetIndexList(table);
 	ListCell   *lc;
@@ -214,9 +200,26 @@ attach_indexes_of(ReadonlyPhase *phase, Relation table)
 }
 
 /*
- * Begin phase, which has no relations yet, within the phase of the statement
- * that runs this one, if any.  *phase must stay in place until
- * tp_readonly_end(), which the caller has to call on every exit that does not
+ * Open a heap relation, without a lock, and give it and its TOAST table the read-only
+ * routine; if with_indexes, also the indexes of both.
+ */
+static void
+attach_table(ReadonlyPhase *phase, Oid relid, bool with_indexes)
+{
+	Relation	rel = tp_relation_open(relid);
+
+	Assert(RelationUsesLocalBuffers(rel));
+	phase->relations = lappend(phase->relations, rel);
+	rel->rd_tableam = tp_readonly_heap_routine();
+	if (with_indexes)
+		attach_indexes(phase, rel);
+	if (OidIsValid(rel->rd_rel->reltoastrelid))
+		attach_table(phase, rel->rd_rel->reltoastrelid, with_indexes);
+}
+
+/*
+ * Begin phase within that of the statement that runs this one, if any.  *phase must stay in
+ * place until tp_readonly_end(), which the caller has to call on every exit that does not
  * end the process.  Raises nothing.
  */
 void
@@ -230,36 +233,17 @@ tp_readonly_begin(ReadonlyPhase *phase)
 
 /*
  * Attach the routine to the tables relids, a List of Oid, and to their TOAST
- * tables.  phase is the innermost one.  Opens the tables without a lock; its
- * list is allocated in the current memory context.
+ * tables; if with_indexes, also the index routine to all of their indexes.  phase is the
+ * innermost one.  Its lists are allocated in the current memory context.
  */
 void
-tp_readonly_attach_tables(ReadonlyPhase *phase, List *relids)
+tp_readonly_attach(ReadonlyPhase *phase, List *relids, bool with_indexes)
 {
 	ListCell   *lc;
 
 	Assert(phases == phase);
 	foreach(lc, relids)
-	{
-		Relation	rel = attach_table(phase, lfirst_oid(lc));
-
-		if (OidIsValid(rel->rd_rel->reltoastrelid))
-			(void) attach_table(phase, rel->rd_rel->reltoastrelid);
-	}
-}
-
-/*
- * Attach the index routine to all indexes of the phase's relations.  Opens
- * them without a lock; the list is allocated in the current memory context.
- */
-void
-tp_readonly_attach_indexes(ReadonlyPhase *phase)
-{
-	ListCell   *lc;
-
-	Assert(phases == phase);
-	foreach(lc, phase->relations)
-		attach_indexes_of(phase, lfirst(lc));
+		attach_table(phase, lfirst_oid(lc), with_indexes);
 }
 
 /*
@@ -289,10 +273,7 @@ tp_readonly_end(ReadonlyPhase *phase)
 	}
 }
 
-/*
- * Close what phase has opened.  To be called after tp_readonly_end(), but not
- * after an error.
- */
+/* Close what phase has opened, after tp_readonly_end(), but not after an error. */
 void
 tp_readonly_close(ReadonlyPhase *phase)
 {
@@ -304,9 +285,7 @@ tp_readonly_close(ReadonlyPhase *phase)
 		RelationClose((Relation) lfirst(lc));
 }
 
-/*
- * Is table or TOAST table relid in a phase?
- */
+/* Is table or TOAST table relid in a phase? */
 bool
 tp_table_is_readonly(Oid relid)
 {
