@@ -85,9 +85,9 @@ why_leader_is_cheaper(List *flush_nodes, List **savings)
 /*
  * Turn synchronize_seqscans off, in the leader and the workers that it launches.  Otherwise,
  * where each process scans a large permanent table as a whole for the first rows of a
- * subquery, as with LIMIT, each would begin with another block.  Returns what
- * restore_scans() has to be called with; after an error, the end of the transaction
- * restores the setting.  As set_transmission_modes() of postgres_fdw.c.
+ * subquery, as with LIMIT, each would begin with another block.  Returns the level of
+ * settings to end; after an error, the end of the transaction ends it.  As
+ * set_transmission_modes() of postgres_fdw.c.
  */
 static int
 scan_from_first_block(void)
@@ -97,12 +97,6 @@ scan_from_first_block(void)
 	(void) set_config_option("synchronize_seqscans", "off", PGC_USERSET,
 							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	return nest_level;
-}
-
-static void
-restore_scans(int nest_level)
-{
-	AtEOXact_GUC(true, nest_level);
 }
 
 /*
@@ -197,12 +191,9 @@ tp_run_parallel(PlanState *root, const char *refusal, bool only_ours,
 			CommandCounterIncrement();
 		if (flush_nodes != NIL || only_ours)
 			nest_level = scan_from_first_block();
-		if (flush_nodes != NIL)
-			run_in_phase(context, flush_nodes, run, arg);
-		else
-			run(true, arg);
+		run_in_phase(context, flush_nodes, run, arg);
 		if (nest_level != 0)
-			restore_scans(nest_level);
+			AtEOXact_GUC(true, nest_level);
 	}
 	MemoryContextDelete(context);
 }

@@ -180,14 +180,6 @@ tp_pool_size(void)
 	return NLocBuffer > 0 ? NLocBuffer : num_temp_buffers;
 }
 
-/* Is the pool to be shared?  Not if that has been done or has failed. */
-static bool
-is_to_be_shared(void)
-{
-	return memory.address == NULL && failure == NULL &&
-		tp_share_local_buffers && tp_pool_size() >= LEAST_POOL;
-}
-
 /* Share the memory of all buffers that have none yet, or note why not. */
 static void
 share_buffers(void)
@@ -286,49 +278,44 @@ is_made_temporary(const RangeVar *name)
 		(name->schemaname != NULL && strcmp(name->schemaname, "pg_temp") == 0);
 }
 
-/*
- * Is the first page of a temporary table's index, which is there even if the table is
- * empty, made in a buffer?  That of btree is not.
- */
+/* May statement, a PlannedStmt or a utility statement, fill a temporary relation? */
 static bool
-fills_index(IndexStmt *stmt)
+fills_temp_relation(Node *statement)
 {
-	return strcmp(stmt->accessMethod, DEFAULT_INDEX_TYPE) != 0 &&
-		tp_is_name_of_temp_table(stmt->relation);
+	switch (nodeTag(statement))
+	{
+		case T_PlannedStmt:
+			return writes_temp_table((PlannedStmt *) statement);
+		case T_CreateTableAsStmt:
+			return !((CreateTableAsStmt *) statement)->into->skipData &&
+				is_made_temporary(((CreateTableAsStmt *) statement)->into->rel);
+		case T_CreateSeqStmt:
+			return is_made_temporary(((CreateSeqStmt *) statement)->sequence);
+		case T_IndexStmt:
+			/* other indexes than btree have a first page if the table is empty */
+			return strcmp(((IndexStmt *) statement)->accessMethod, DEFAULT_INDEX_TYPE) != 0 &&
+				tp_is_name_of_temp_table(((IndexStmt *) statement)->relation);
+		case T_CopyStmt:
+			return ((CopyStmt *) statement)->is_from &&
+				tp_is_name_of_temp_table(((CopyStmt *) statement)->relation);
+		case T_ExplainStmt:
+			statement = executed_by_explain((ExplainStmt *) statement);
+			return statement != NULL && fills_temp_relation(statement);
+		default:
+			return false;
+	}
 }
 
 /*
- * Have the pool's memory shared if statement, a PlannedStmt or a utility
- * statement, may be the first to fill a temporary relation.  To be called in a
- * transaction, in the leader.
+ * Have the pool's memory shared, if that has not been tried, and statement, a PlannedStmt
+ * or a utility statement, may be the first to fill a temporary relation.  To be called in
+ * a transaction, in the leader.
  */
 void
 tp_share_before(Node *statement)
 {
-	bool		fills = false;
-
-	if (!is_to_be_shared())
-		return;
-	if (IsA(statement, ExplainStmt))
-		statement = executed_by_explain((ExplainStmt *) statement);
-	if (statement == NULL)
-		return;
-	if (IsA(statement, CreateTableAsStmt))
-	{
-		IntoClause *into = ((CreateTableAsStmt *) statement)->into;
-
-		fills = !into->skipData && is_made_temporary(into->rel);
-	}
-	else if (IsA(statement, CreateSeqStmt))
-		fills = is_made_temporary(((CreateSeqStmt *) statement)->sequence);
-	else if (IsA(statement, IndexStmt))
-		fills = fills_index((IndexStmt *) statement);
-	else if (IsA(statement, PlannedStmt))
-		fills = writes_temp_table((PlannedStmt *) statement);
-	else if (IsA(statement, CopyStmt))
-		fills = ((CopyStmt *) statement)->is_from &&
-			tp_is_name_of_temp_table(((CopyStmt *) statement)->relation);
-	if (!fills)
+	if (memory.address != NULL || failure != NULL || !tp_share_local_buffers ||
+		tp_pool_size() < LEAST_POOL || !fills_temp_relation(statement))
 		return;
 	if (NLocBuffer == 0)
 		open_pool();
