@@ -1,6 +1,7 @@
 # Parallel plans over temporary tables that get fewer workers than planned, or
 # none, since other sessions use them or max_parallel_workers = 0, with and
-# without the leader's participation; and no shared memory for the workers.
+# without the leader's participation; and no shared memory, or no segment of it, for the
+# workers.
 #
 # A leader without workers reads alone what it has flushed, still in the
 # read-only phase. Otherwise, it could return only some of the rows, write pages
@@ -142,4 +143,28 @@ cmp_ok($fewer, '>', 0, 'fewer workers were launched than planned, but some');
 $holder->quit;
 nothing_left($node, 'after the sessions');
 log_is_clean($node, qr/$from_core|could not open shared memory segment/);
+
+# All segments of dynamic shared memory are in use, as each subquery keeps its own until the
+# query ends. Then workers cannot be launched, and a table must not be written for nobody.
+my $few = fault_server('few', q{
+dynamic_shared_memory_type = mmap
+max_connections = 8
+max_worker_processes = 2
+autovacuum_max_workers = 1
+});
+my $query = 'SELECT ' . join(' + ', ('(SELECT count(*) FROM a)') x 400, '(SELECT sum(g) FROM b)');
+
+is($few->safe_psql('postgres', qq{
+$TempParallel::settings
+SET max_parallel_workers_per_gather = 1;
+SET temp_parallel.share_local_buffers = off;
+CREATE TEMP TABLE a AS SELECT g FROM generate_series(1, 100) g;
+CREATE TEMP TABLE b AS SELECT g FROM generate_series(1, 1000) g;
+ANALYZE a, b;
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query;
+SELECT (temp_parallel_flush_cost('b')).dirty_pages > 0, (temp_parallel_flush_cost('a')).dirty_pages;
+$query;
+}) =~ s/^(?!\d|t|.*(Workers Launched: 1|Flush Skipped)).*\n//gmr =~ s/^ +//gmr =~ s/^(.+\n)\1+/$1/gmr,
+	"Workers Launched: 1\nFlush Skipped: no dynamic shared memory is left for workers\nt|0\n540500", 'no segment left');
+log_is_clean($few, $from_core);
 done_testing();
