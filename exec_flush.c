@@ -44,7 +44,7 @@ typedef struct TempFlushState
 	int			limit;			/* pages to list that are not listed yet */
 	int			capacity;		/* pages for which shared has room */
 	bool		many_to_write;	/* besides, in the next launch? */
-	FlushShared *shared;		/* in the leader; see note_mapping() */
+	FlushShared *shared;		/* in the leader, while the Gather has it */
 	int64		pages_shared;	/* by all launches of this execution */
 	int64		written;		/* pages, by the same */
 	double		time;			/* of these, milliseconds */
@@ -215,24 +215,17 @@ tp_skip_flush_nodes(List *flush_nodes, const char *reason)
 }
 
 /*
- * Note whether workers of the last launch could map the leader's memory.  The dynamic
- * shared memory is there as long as the Gather has it.  Raises nothing.
+ * Note, in the leader, whether workers of the last launch could map its memory.  The
+ * dynamic shared memory is there as long as the Gather has it, which calls this before it
+ * releases that.  Raises nothing.
  */
 static void
-note_mapping(TempFlushState *state)
-{
-	if (state->shared != NULL && GATHER_FIELD(state, pei) != NULL)
-		tp_note_mapping(state->shared);
-}
-
-/* Called in the leader before the Gather releases the dynamic shared memory. */
-static void
-temp_flush_shutdown(CustomScanState *css)
+temp_flush_note_mapping(CustomScanState *css)
 {
 	TempFlushState *state = (TempFlushState *) css;
 
-	if (state->gather != NULL)
-		note_mapping(state);
+	if (state->shared != NULL && GATHER_FIELD(state, pei) != NULL)
+		tp_note_mapping(state->shared);
 }
 
 /*
@@ -250,7 +243,7 @@ tp_look_at_workers(List *flush_nodes)
 		TempFlushState *state = lfirst(lc);
 
 		tp_session_stats.workers_launched += GATHER_FIELD(state, nworkers_launched);
-		note_mapping(state);
+		temp_flush_note_mapping(&state->css);
 	}
 }
 
@@ -337,7 +330,7 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 			elog(ERROR, "temporary table \"%s\" is about to be read by workers but is not read-only",
 				 get_rel_name(lfirst_oid(lc)));
 	}
-	note_mapping(state);
+	temp_flush_note_mapping(css);
 	if (!tp_sharing())
 		state->limit = 0;
 	/* those of the last launch, which are not counted again if this one fails */
@@ -472,7 +465,7 @@ static const CustomExecMethods exec_methods = {
 	.BeginCustomScan = temp_flush_begin,
 	.EndCustomScan = temp_flush_end,
 	.ReScanCustomScan = temp_flush_rescan,
-	.ShutdownCustomScan = temp_flush_shutdown,
+	.ShutdownCustomScan = temp_flush_note_mapping,
 	.EstimateDSMCustomScan = temp_flush_estimate_dsm,
 	.InitializeDSMCustomScan = temp_flush_initialize_dsm,
 	.ReInitializeDSMCustomScan = temp_flush_before_launch,

@@ -491,6 +491,8 @@ bitmap_next_block(HeapScanDesc scan, bool *recheck,
 	void	   *per_buffer_data;
 	TBMIterateResult *result;
 	PageBefore	before;
+	OffsetNumber offsets[TBM_MAX_TUPLES_PER_PAGE];
+	int			noffsets;
 	int			ntuples = 0;
 
 	scan->rs_cindex = 0;
@@ -516,22 +518,16 @@ bitmap_next_block(HeapScanDesc scan, bool *recheck,
 	}
 
 	/* the bitmap has the roots of HOT chains */
+	noffsets = tbm_extract_page_tuple(result, offsets, TBM_MAX_TUPLES_PER_PAGE);
+	for (int i = 0; i < noffsets; i++)
 	{
-		OffsetNumber offsets[TBM_MAX_TUPLES_PER_PAGE];
-		int			noffsets;
+		ItemPointerData tid;
+		HeapTupleData tuple;
 
-		noffsets = tbm_extract_page_tuple(result, offsets,
-										  TBM_MAX_TUPLES_PER_PAGE);
-		for (int i = 0; i < noffsets; i++)
-		{
-			ItemPointerData tid;
-			HeapTupleData tuple;
-
-			ItemPointerSet(&tid, scan->rs_cblock, offsets[i]);
-			if (heap_hot_search_buffer(&tid, rel, scan->rs_cbuf, snapshot,
-									   &tuple, NULL, true))
-				scan->rs_vistuples[ntuples++] = ItemPointerGetOffsetNumber(&tid);
-		}
+		ItemPointerSet(&tid, scan->rs_cblock, offsets[i]);
+		if (heap_hot_search_buffer(&tid, rel, scan->rs_cbuf, snapshot,
+								   &tuple, NULL, true))
+			scan->rs_vistuples[ntuples++] = ItemPointerGetOffsetNumber(&tid);
 	}
 	scan->rs_ntuples = ntuples;
 	(*exact_pages)++;

@@ -456,11 +456,16 @@ explain_one_query(Query *query, int cursorOptions, IntoClause *into,
 	Query *parse, const char *query_string, int cursorOptions, \
 	ParamListInfo boundParams, ExplainState *es
 #define PLANNER_HOOK_PASS	parse, query_string, cursorOptions, boundParams, es
+#define PLANNER_HOOK_UNPACK(a) \
+	(a)->parse, (a)->query_string, (a)->cursorOptions, (a)->boundParams, \
+	(a)->es
 #else
 #define PLANNER_HOOK_ARGS \
 	Query *parse, const char *query_string, int cursorOptions, \
 	ParamListInfo boundParams
 #define PLANNER_HOOK_PASS	parse, query_string, cursorOptions, boundParams
+#define PLANNER_HOOK_UNPACK(a) \
+	(a)->parse, (a)->query_string, (a)->cursorOptions, (a)->boundParams
 #endif
 
 /* The same arguments in a struct, with the function to be called. */
@@ -479,25 +484,20 @@ typedef struct PlannerCall
 	}			args;
 } PlannerCall;
 
-#if PG_VERSION_NUM >= 190000
-#define PLANNER_HOOK_UNPACK(a) \
-	(a)->parse, (a)->query_string, (a)->cursorOptions, (a)->boundParams, \
-	(a)->es
-#else
-#define PLANNER_HOOK_UNPACK(a) \
-	(a)->parse, (a)->query_string, (a)->cursorOptions, (a)->boundParams
-#endif
-
 #if PG_VERSION_NUM >= 180000
 #define EXECUTOR_RUN_ARGS \
 	QueryDesc *queryDesc, ScanDirection direction, uint64 count
 #define EXECUTOR_RUN_PASS	queryDesc, direction, count
+#define EXECUTOR_RUN_UNPACK(a)	(a)->queryDesc, (a)->direction, (a)->count
 #else
 #define EXECUTOR_RUN_ARGS \
 	QueryDesc *queryDesc, ScanDirection direction, uint64 count, \
 	bool execute_once
 #define EXECUTOR_RUN_PASS	queryDesc, direction, count, execute_once
+#define EXECUTOR_RUN_UNPACK(a) \
+	(a)->queryDesc, (a)->direction, (a)->count, (a)->execute_once
 #endif
+#define EXECUTOR_RUN_PACK	{EXECUTOR_RUN_PASS}
 
 /* The same arguments in a struct. */
 typedef struct ExecutorRunArgs
@@ -509,15 +509,6 @@ typedef struct ExecutorRunArgs
 	bool		execute_once;
 #endif
 } ExecutorRunArgs;
-
-#define EXECUTOR_RUN_PACK	{EXECUTOR_RUN_PASS}
-#if PG_VERSION_NUM >= 180000
-#define EXECUTOR_RUN_UNPACK(a) \
-	(a)->queryDesc, (a)->direction, (a)->count
-#else
-#define EXECUTOR_RUN_UNPACK(a) \
-	(a)->queryDesc, (a)->direction, (a)->count, (a)->execute_once
-#endif
 
 /*
  * Have ExecutePlan() of execMain.c do without parallel mode, as for a plan that has been
