@@ -6,7 +6,7 @@
  *
  * Once a worker has local buffers, core does not keep it from reading temporary
  * relations that were not flushed for it.  The scans of the worker's own plan are checked
- * against the flush node's lists (exec_worker.c).  A statement that a function starts in
+ * against the flush node's lists.  A statement that a function starts in
  * the worker gets core's error from here when it is planned or started.
  *
  * Functions can open a relation's storage themselves, as several of contrib do

@@ -17,10 +17,10 @@
  * failed once, the pool's dirty pages are written for workers (localbuf_flush.c).
  *
  * Instead of writing a dirty page whose memory is shared, the flush node lists it, for
- * workers to use it as a local buffer of their own (exec_worker.c).  A page that is
- * listed stays pinned until the workers have exited, so that its buffer is neither
- * evicted nor used for another page.  In the read-only phase nobody changes it, except
- * for hints, which processes set concurrently as they do in shared buffers.
+ * workers to use it as a local buffer of their own.  A page that is listed stays pinned
+ * until the workers have exited, so that its buffer is neither evicted nor used for another
+ * page.  In the read-only phase nobody changes it, except for hints, which processes set
+ * concurrently as they do in shared buffers.
  *
  * The pins belong to the resource owner of the (sub)transaction.  After an
  * error that one releases them, when core has ended the workers:
@@ -397,9 +397,8 @@ tp_most_pins(void)
 }
 
 /*
- * How many pages may be shared at once by a statement that runs user code (see
- * plan_expression.c), or none?  A quarter of the pool is left for the leader, and for
- * user code USER_CODE_PINS.
+ * How many pages may be shared at once by a statement, which runs user code, or does not?
+ * A quarter of the pool is left for the leader, and for user code USER_CODE_PINS.
  */
 int
 tp_most_shared_pages(bool user_code)
