@@ -512,14 +512,13 @@ typedef struct ExecutorRunArgs
 
 /*
  * Have ExecutePlan() of execMain.c do without parallel mode, as for a plan that has been
- * run in part, before 18 for one of which a part may be run later.
+ * run in part.  Before 18, early minor releases look at execute_once instead.
  */
 static inline void
 avoid_parallel_mode(ExecutorRunArgs *args)
 {
-#if PG_VERSION_NUM >= 180000
 	args->queryDesc->already_executed = true;
-#else
+#if PG_VERSION_NUM < 180000
 	args->execute_once = false;
 #endif
 }
