@@ -292,7 +292,7 @@ fills_temp_relation(Node *statement)
 		case T_CreateSeqStmt:
 			return is_made_temporary(((CreateSeqStmt *) statement)->sequence);
 		case T_IndexStmt:
-			/* other indexes than btree have a first page if the table is empty */
+			/* not btree: has a first page even if the table is empty */
 			return strcmp(((IndexStmt *) statement)->accessMethod, DEFAULT_INDEX_TYPE) != 0 &&
 				tp_is_name_of_temp_table(((IndexStmt *) statement)->relation);
 		case T_CopyStmt:
