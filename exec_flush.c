@@ -26,6 +26,7 @@
 #include "postgres.h"
 
 #include "access/parallel.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "portability/instr_time.h"
@@ -39,6 +40,7 @@ typedef struct TempFlushState
 {
 	CustomScanState css;
 	FlushPlan	plan;
+	Oid			user;			/* when the execution began */
 	PlanState  *gather;			/* in the leader: the Gather above */
 	const char *skipped;		/* why it was left to the leader, or NULL */
 	int			limit;			/* pages to list that are not listed yet */
@@ -111,6 +113,7 @@ temp_flush_begin(CustomScanState *css, EState *estate, int eflags)
 {
 	PlanState  *ps = &css->ss.ps;
 
+	((TempFlushState *) css)->user = GetUserId();
 	outerPlanState(css) = ExecInitNode(outerPlan(ps->plan), estate, eflags);
 
 	/* the parent gets the child's slots, of whatever kind */
@@ -197,6 +200,13 @@ const FlushPlan *
 tp_flush_node_plan(CustomScanState *flush_node)
 {
 	return &((TempFlushState *) flush_node)->plan;
+}
+
+/* Returns the role that began the execution of flush_node's plan. */
+Oid
+tp_flush_node_user(CustomScanState *flush_node)
+{
+	return ((TempFlushState *) flush_node)->user;
 }
 
 /*

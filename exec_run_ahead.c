@@ -351,7 +351,7 @@ tp_run_portions_ahead(QueryDesc *queryDesc)
 	{
 		if ((*link)->plan == place)
 		{
-			(void) put_above(link, node);
+			put_above(link, node)->user = tp_flush_node_user(linitial(flush_nodes));
 			break;
 		}
 		link = IsA(*link, SubqueryScanState) ?
