@@ -7,9 +7,9 @@ statements that led to it.
 import random
 import re
 
-from . import calls, forms, history, modify, portions, schema, settings, values
+from . import calls, forms, history, modify, portions, prepared, schema, settings, values
 from .comparison import Comparer
-from .queries import Generator
+from .queries import Generator, depends_on_places
 from .report import Failure
 from .session import Session, SessionLost, TooSlow
 from .statements import DROPPED, FUNCTIONS, LAST_EPISODE_ENDS, NEIGHBOUR, POOL_FUNCTIONS
@@ -191,7 +191,7 @@ class Episode(Comparer):
             generator.serial = 50       # for aliases that the query does not have
             other = generator.aggregates().sql
             # The changes move rows differently in each mode.
-            if name == "changed" and any(word in query.sql + other for word in ("TABLESAMPLE", "ctid")):
+            if (name == "changed" or query.kind == "folded") and depends_on_places(query.sql + other):
                 return forms.PLAIN, None
         if form.in_block not in (None, bool(self.isolation)):
             return forms.PLAIN, None
@@ -259,6 +259,11 @@ class Episode(Comparer):
         choice = rng.random()
         if self.many and choice < 0.4:
             return generator.partitions(self.many)
+        # Not drawn from rng, so that a seed draws the same episode as before.
+        aside = random.Random(repr(choice))
+        if aside.random() < 0.03 and not self.many:
+            self.own_role = self.own_savepoint = True
+            return prepared.Prepared(aside, self.tables, self.isolation).query()
         if choice < (0.52 if self.many else 0.12):
             if rng.random() < 0.4:
                 self.change_source()

@@ -36,6 +36,11 @@ class Query:
         return [self.kind] * bool(self.kind) + [f"target, {self.target}"] * bool(self.target)
 
 
+def depends_on_places(sql):
+    """Does its answer depend on where rows are stored?"""
+    return "TABLESAMPLE" in sql or "ctid" in sql
+
+
 class Rel:
     """A table under an alias."""
 
@@ -656,6 +661,67 @@ class Generator:
             f"SELECT r.part AS x1, count(*) AS x2 FROM {table.name} r WHERE textsend(chr(233) || left(r.part::text, 0)) = '\\xe9'"
             " GROUP BY 1"]), kind="client's encoding", settings={"client_encoding": "latin1", "cpu_operator_cost": "0.5"})
 
+    def several(self):
+        """Several Gathers: in what set operations, joins, CTEs and InitPlans read."""
+        rng = self.rng
+
+        def part():
+            body, rels = self.join(rng.choice([0, 1, 1]))
+            a, b = rng.choice(rels).alias, rng.choice(rels).alias
+            return f"SELECT {a}.part AS p, count(*) AS n, sum({b}.k) AS s {body} GROUP BY 1"
+
+        def value():
+            return f"(SELECT {rng.choice(['count(*)', 'max(v.n)', 'min(v.p)', 'sum(v.s)'])} FROM ({part()}) v)"
+        name, low = rng.choice(self.tables).name, rng.choice([0, 5, 500])
+        joined = f"a {rng.choice(['JOIN', 'LEFT JOIN', 'FULL JOIN'])} b USING (p) LEFT JOIN c USING (p)"
+        columns = "p AS x1, a.n AS x2, b.s AS x3, c.n AS x4"
+        cte = ", ".join(f"{n} AS {rng.choice(['', 'MATERIALIZED ', 'NOT MATERIALIZED '])}({part()})" for n in "abc")
+        op = rng.choice(["UNION ALL", "UNION ALL", "UNION", "EXCEPT ALL", "INTERSECT"])
+        sets = f" {op} ".join(part() for _ in range(rng.choice([2, 3, 5])))
+        return Query(rng.choice([
+            sets.replace("AS p", "AS x1").replace("AS n", "AS x2").replace("AS s", "AS x3"),
+            f"SELECT u.p AS x1, sum(u.n) AS x2, count(*) AS x3 FROM ({sets}) u WHERE u.n > {value()} - {low} GROUP BY 1",
+            f"SELECT {columns} FROM ({part()}) a FULL JOIN ({part()}) b USING (p) LEFT JOIN ({part()}) c USING (p)",
+            f"WITH {cte} SELECT {columns} FROM {joined}",
+            f"WITH {cte} SELECT {columns} FROM {joined} WHERE a.n > (SELECT min(n) FROM c) - {low} AND p <> {value()}",
+            f"SELECT r.part AS x1, count(*) AS x2, {value()} AS x3, {value()} AS x4 FROM {name} r"
+            f" WHERE r.id > {value()} - {low} AND r.k < {value()} GROUP BY 1",
+            f"SELECT {value()} AS x1, {value()} AS x2, {value()} AS x3",
+        ]), kind="several Gathers", calm=True)
+
+    def many_joins(self):
+        """Six to nine tables."""
+        rng = self.rng
+        body, rels = self.join(rng.choice([5, 6, 7, 8]))
+        items = [self.aggregate(rng.choice(rels)) for _ in range(3)]
+        if rng.random() < 0.5:
+            return Query(f"SELECT {self.named(items)} {body}", kind="many joins", calm=True)
+        return Query(f"SELECT {self.named([rels[-1].alias + '.part'] + items)} {body} GROUP BY 1", kind="many joins", calm=True)
+
+    def folded(self):
+        """Functions that the planner evaluates, and that run SQL themselves."""
+        rng = self.rng
+        body, rels = self.join(rng.choice([0, 1, 2]))
+        rel = rels[0]
+
+        def call():
+            name = rng.choice(self.tables).name
+            text = rng.choice([f"SELECT count(*) FROM {name}", f"SELECT sum(id) FROM {name} WHERE k < {rng.randrange(90)}",
+                               f"SELECT fz.touched('{name}')", f"SELECT fz.touched('{name}')", self.failing().sql,
+                               f"SELECT count(*) FROM {name} WHERE k > 1 / 0",
+                               f"SELECT sum(hashtext(q::text)) FROM ({self.aggregates().sql}) q"])
+            return "fz.folded('" + text.replace("'", "''") + "')"
+        sql = rng.choice([
+            f"SELECT count(*) AS x1, sum({rel.alias}.k) AS x2, {call()} AS x3 {body} AND {rel.alias}.id > {call()} % 300",
+            f"SELECT {rel.alias}.id AS x1, {call()} AS x2 {body} AND {rel.alias}.id % 10 = {call()} % 10",
+            f"SELECT {rel.alias}.part AS x1, count(*) AS x2 {body} AND {call()} >= 0 GROUP BY 1"
+            f" HAVING count(*) <> {call()}",
+            f"SELECT count(*) AS x1, (SELECT {self.aggregate(rel)} {body} AND {call()} >= {rel.alias}.id - 9) AS x2"
+            f" FROM {rng.choice(self.tables).name} o WHERE o.id < {call()} % 500"])
+        if "fz.touched" in sql and depends_on_places(sql):
+            return self.folded()
+        return Query(sql, kind="folded", calm=True)
+
     KINDS = [("setting", 3), ("bounds", 2.5), ("rows", 14), ("aggregates", 16), ("grouped", 12), ("distinct", 5), ("top", 10),
              ("window", 4), ("set_operation", 6), ("cte", 4), ("lateral", 3), ("values_lateral", 3),
              ("scalar", 4), ("nested", 4), ("functions", 3), ("tids", 2), ("failing", 2),
@@ -673,5 +739,9 @@ class Generator:
         if not parameters and aside.random() < 0.06:
             rng, self.rng = self.rng, aside
             query = aside.choice([self.varying, self.varying, self.defaults, self.client_encoding])()
+            self.rng = rng
+        elif not parameters and aside.random() < 0.06:
+            rng, self.rng = self.rng, aside
+            query = aside.choice([self.several, self.many_joins, self.folded])()
             self.rng = rng
         return query

@@ -55,11 +55,16 @@ FUNCTIONS = [
     # The rows of CREATE TABLE AS are kept if it calls such a function.
     "CREATE FUNCTION fz.same(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED AS"
     " $$ BEGIN RETURN i; END $$",
-    # One that calls another, which runs a statement, and so begins a command.
+    # One that calls another, which runs a statement, and so begins a command. Cheap, as workers cannot run it.
     "CREATE FUNCTION fz.deeper(i int) RETURNS int LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED AS"
     " $$ DECLARE n int; BEGIN SELECT relnatts INTO n FROM pg_class WHERE oid = 1259; RETURN i % 100 + n; END $$",
-    "CREATE FUNCTION fz.deep(i int) RETURNS int LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS"
+    "CREATE FUNCTION fz.deep(i int) RETURNS int LANGUAGE plpgsql STABLE PARALLEL RESTRICTED COST 1 AS"
     " $$ BEGIN RETURN fz.deeper(i); END $$",
+    # One that the planner evaluates, which runs a query then, makes pages dirty, or catches an error.
+    "CREATE FUNCTION fz.folded(q text) RETURNS bigint LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS"
+    " $$ DECLARE n bigint; BEGIN EXECUTE q INTO n; RETURN n; EXCEPTION WHEN division_by_zero THEN RETURN 7; END $$",
+    "CREATE FUNCTION fz.touched(t text) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS"
+    " $$ BEGIN EXECUTE format('UPDATE %I SET k = k WHERE id %% 10 = 3', t); RETURN 0; END $$",
     # Triggers of targets of INSERT ... SELECT.
     "CREATE FUNCTION fz.before_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
     " IF NEW.h % 5 = 0 THEN RETURN NULL; END IF; NEW.v := NEW.v || '!'; RETURN NEW; END $$",
