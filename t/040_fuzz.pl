@@ -77,6 +77,7 @@ SKIP:
 	my @kinds = (
 		'update.*', 'delete.*', 'merge', 'insert into permanent', 'cursor, .*', 'loop, .*',
 		'(select into|assigned|condition).*', 'sql function', '(varying|default arguments)',
+		'.*, deep', 'prepared, .*', '(several Gathers|many joins|folded)',
 		map { "target, ($_)" } 'own .*', '.*, permanent', '.*triggers.*|(.* )?keys.*|referring.*',
 		'(sub)?partitioned.*|inherited.*|permanent parent|temporary children',
 		'(numbered|checked|policies|view).*');

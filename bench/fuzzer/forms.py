@@ -179,6 +179,19 @@ INSERTS = {
         (f"PREPARE {{out}}_p AS INSERT INTO {{out}} {ROWS}", "EXECUTE {out}_p", "EXECUTE {out}_p",
          "DEALLOCATE {out}_p")),
 }
+# Where workers read only permanent tables, or none, the server itself inserts the rows of a new
+# table in parallel mode, in which functions cannot begin a command. So these forms read a temporary
+# table alone, and workers are not forced.
+UNFORCED = ("SELECT set_config(name, 'off', false) FROM pg_settings"
+            " WHERE name IN ('force_parallel_mode', 'debug_parallel_query')")
+
+
+def rows_of(kind, where=""):
+    """A function by which a materialized view reads a temporary table."""
+    return (f"CREATE OR REPLACE FUNCTION fz.{{out}}_f() RETURNS TABLE (id int, h int) LANGUAGE sql {kind}"
+            f" AS 'SELECT id, hashtext(t::text) FROM pg_temp.{{member}} t{where}'")
+
+
 # CREATE TABLE AS that sees how many rows the new table has so far, directly and by a
 # statement that was prepared as a query; and with a limit on what may be kept.
 COUNT = ("SELECT pg_stat_get_xact_tuples_inserted(to_regclass('{out}' || left(q::text, 0))) AS n"
@@ -191,16 +204,29 @@ CREATES = {
         f"PREPARE {{out}}_p AS {COUNT}", f"CREATE TEMP TABLE {{out}} AS EXECUTE {{out}}_p",
         "SELECT * FROM {out}", "DROP TABLE {out}", "DEALLOCATE {out}_p"),
         keeps_order=False),
-    # Of a temporary table alone, and workers are not forced: where workers read only permanent
-    # tables, or none, the server itself inserts the rows in parallel mode, and fails.
+    "create into": Form(0, (
+        "SELECT q.* INTO TEMP {out} FROM ({sql}) q", "SELECT * FROM {out}", "DROP TABLE {out}"),
+        keeps_order=False),
     "create deep": Form(0, (
-        "SELECT set_config(name, 'off', false) FROM pg_settings"
-        " WHERE name IN ('force_parallel_mode', 'debug_parallel_query')",
+        UNFORCED,
         "CREATE TEMP TABLE {out} AS SELECT fz.deep(hashtext(t::text)) AS h FROM {member} t",
         "SELECT h, count(*) FROM {out} GROUP BY 1", "DROP TABLE {out}",
         "PREPARE {out}_p AS SELECT fz.deep(hashtext(t::text)) AS h, count(*) AS n FROM {member} t GROUP BY 1",
         "CREATE TEMP TABLE {out} AS EXECUTE {out}_p", "SELECT * FROM {out}", "DROP TABLE {out}",
-        "DEALLOCATE {out}_p"),
+        "DEALLOCATE {out}_p",
+        "SELECT t.id % 50 AS n, sum(fz.deep(t.id)) AS h INTO TEMP {out} FROM {member} t"
+        " WHERE fz.deep(t.k) % 7 <> 2 GROUP BY 1", "SELECT * FROM {out}", "DROP TABLE {out}"),
+        keeps_order=False, own_role=True),
+    # By a function that is inlined, one that is not, and with a comparison of temporary tables.
+    "create refreshed": Form(0, (
+        UNFORCED,
+        "DROP MATERIALIZED VIEW IF EXISTS fz.{out}", rows_of("STABLE PARALLEL SAFE"),
+        "CREATE MATERIALIZED VIEW fz.{out} AS SELECT id, fz.deep(h) AS h FROM fz.{out}_f()", "SELECT * FROM fz.{out}",
+        "CREATE UNIQUE INDEX ON fz.{out} (id)", rows_of("VOLATILE PARALLEL RESTRICTED", " WHERE id % 3 <> 1"),
+        "REFRESH MATERIALIZED VIEW fz.{out}", "SELECT * FROM fz.{out}", rows_of("STABLE PARALLEL SAFE", " WHERE id % 5 <> 1"),
+        "REFRESH MATERIALIZED VIEW CONCURRENTLY fz.{out}", "SELECT * FROM fz.{out}",
+        "REFRESH MATERIALIZED VIEW fz.{out}", "SELECT * FROM fz.{out}",
+        "DROP MATERIALIZED VIEW fz.{out}", "DROP FUNCTION fz.{out}_f"),
         keeps_order=False, own_role=True),
     # Without ANALYZE, the number of rows may be underestimated, which is documented.
     "create limited": Form(0, (

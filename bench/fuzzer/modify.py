@@ -6,6 +6,7 @@ RETURNING, and errors. The targets are those of targets.py, and the episode's ow
 all runs find the same contents, as each creates its target, or is rolled back.
 """
 
+import random
 import re
 from dataclasses import replace
 
@@ -242,6 +243,17 @@ class Modify:
             items += ["old.k", "new.k", "old.id", "new.part"]
         return " RETURNING " + ", ".join(rng.sample(items, rng.choice([1, 2, 4])))
 
+    def deep(self, sql):
+        """The same with calls of a function that calls another one, which begins a command: in the
+        source, conditions, values and RETURNING. Not drawn from rng, so that a seed draws the same
+        episode as before."""
+        aside = random.Random(sql)
+        if aside.random() >= 0.15:
+            return sql
+        share = aside.choice([0.3, 1])
+        return re.sub(r"(?<![\w.])(?:s\.n|t\.k|t\.part)\b|[\w.]+(?:\(\*\))?(?= AS n\b)",
+                      lambda found: f"fz.deep(({found[0]})::int)" if aside.random() < share else found[0], sql)
+
     # ---------- how they are run ----------
 
     def run(self, verb, sql, returning):
@@ -335,7 +347,7 @@ class Modify:
             self.repeated = False       # where the first run puts rows decides what is sampled then
         if self.cte:
             sql = sql.replace("WITH", self.cte + ",", 1) if sql.startswith("WITH") else f"{self.cte} {sql}"
-        run = self.run(verb, sql, self.returning(verb))
+        run = self.run(verb, self.deep(sql), self.deep(self.returning(verb)))
         if self.target.role:
             run = as_role(self.target.role, run)
         statements = [COUNTERS] + run + [COUNTERS]
@@ -353,6 +365,7 @@ class Modify:
                 begin = rng.choice(["BEGIN", "BEGIN READ ONLY", "BEGIN ISOLATION LEVEL SERIALIZABLE"])
             statements = [begin] + statements + ["ROLLBACK"]
         kind = "insert into permanent" if verb == "insert" and self.target.permanent else verb
-        calm = any(word in sql for sql in statements for word in ("FUNCTION", "TRIGGER", "REFERENCES"))
+        kind += ", deep" * any("fz.deep" in sql for sql in run)
+        calm = any(word in sql for sql in statements for word in ("FUNCTION", "TRIGGER", "REFERENCES", "fz.deep"))
         return Query("", kind=kind, target=name, statements=statements, may_fail=True, calm=calm,
                      undone=undone and not any(sql.startswith("PREPARE") for sql in run))
