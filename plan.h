@@ -250,7 +250,7 @@ extern bool tp_inserts_values(Query *query);
 extern RunAheadRefusal tp_query_refusal(Query *query);
 extern RunAheadRefusal tp_run_ahead_refusal(Query *query, List *defaults);
 extern bool tp_have_subplan(List *expressions);
-extern RunAheadRefusal tp_plan_refusal(PlannedStmt *stmt, bool in_order);
+extern RunAheadRefusal tp_plan_refusal(PlannedStmt *stmt);
 extern List *tp_take_defaults(Query *query);
 extern void tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal);
 extern RunAheadRefusal tp_refusal_of(PlannedStmt *stmt);
@@ -261,10 +261,9 @@ extern void tp_place_run_ahead_node(PlannedStmt *stmt, List *defaults);
 extern bool tp_gains_enough(PlannedStmt *stmt, const Plan *ours, const Plan *serial);
 
 /* plan_row_order.c */
-extern bool tp_inserts_in_order(Query *query);
 extern bool tp_computes_in_order(Query *query);
 extern RunAheadRefusal tp_refusal_above(Query *query, List *defaults);
-extern RunAheadRefusal tp_order_refusal(PlannedStmt *stmt, bool in_order);
+extern RunAheadRefusal tp_order_refusal(PlannedStmt *stmt);
 
 /* plan_portions.c */
 extern bool tp_reads_all_first(PlannedStmt *stmt);

@@ -14,7 +14,7 @@
  * others.
  *
  * The invariant: a statement is run ahead only if it fails in all orders of its rows or in
- * none, or if it is an INSERT with an order.  What SQL leaves open does not count: which of
+ * none.  What SQL leaves open does not count: which of
  * several rows that differ is taken, even if only some of them can be; and which of them gets
  * which number of a sequence.
  * (But ON CONFLICT decides by other values which numbers are inserted.)
@@ -24,7 +24,6 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "access/nbtree.h"
 #include "access/sysattr.h"
 #include "access/transam.h"
 #include "catalog/partition.h"
@@ -37,8 +36,6 @@
 #include "commands/trigger.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
-#include "optimizer/tlist.h"
-#include "parser/parse_clause.h"
 #include "parser/parsetree.h"
 #include "storage/lmgr.h"
 #include "utils/fmgroids.h"
@@ -338,16 +335,14 @@ row_changes(ModifyTable *modify, Oid table)
 }
 
 /*
- * May the order in which stmt changes rows decide whether it fails?  in_order is what
- * tp_inserts_in_order() has said of its query.  Triggers and functions may also see that all rows
- * are found before the first one is inserted, so an order does not help.
+ * May the order in which stmt changes rows decide whether it fails?
  *
  * Looks at all partitions of a table into which INSERT inserts, of which the server locks
  * those that get a row.  So each is locked only for the look, as a lock on all of them could
  * block or deadlock others, or fill the lock table; stmt is made anew if one changes.
  */
 RunAheadRefusal
-tp_order_refusal(PlannedStmt *stmt, bool in_order)
+tp_order_refusal(PlannedStmt *stmt)
 {
 	ModifyTable *modify = castNode(ModifyTable, stmt->planTree);
 	Oid			first = rt_fetch(linitial_int(modify->resultRelations), stmt->rtable)->relid;
@@ -358,7 +353,7 @@ tp_order_refusal(PlannedStmt *stmt, bool in_order)
 	RunAheadRefusal result = RUN_AHEAD_ALLOWED;
 	ListCell   *lc;
 
-	if (modify->onConflictWhere != NULL && !in_order)
+	if (modify->onConflictWhere != NULL)
 		return RUN_AHEAD_CONFLICT;
 
 	/* INSERT reaches partitions, but not the children of a table */
@@ -383,7 +378,7 @@ tp_order_refusal(PlannedStmt *stmt, bool in_order)
 		else if ((changes.events & (TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE)) != 0 &&
 				 checks_by_function(table, stmt))
 			result = RUN_AHEAD_VOLATILE;
-		else if (!in_order)
+		else
 			result = refusal_by_indexes(table, &changes);
 		RelationClose(table);
 		if (relid != root)
@@ -401,56 +396,6 @@ source_of_insert(Query *query)
 	RangeTblRef *source = linitial_node(RangeTblRef, query->jointree->fromlist);
 
 	return rt_fetch(source->rtindex, query->rtable)->subquery;
-}
-
-/*
- * Is tle a constant, or sorted by an order in which equal values are identical, as those of
- * numeric are not?  (As _bt_allequalimage() of nbtutils.c.  But blanks at the end of bpchar,
- * which has no length there, differ.)
- */
-static bool
-is_ordered(TargetEntry *tle, List *sort_clause)
-{
-	SortGroupClause *sort;
-	Oid			opfamily;
-	Oid			type;
-	CompareType order;
-	Oid			proc;
-
-	if (IsA(tle->expr, Const))
-		return true;
-	if (!targetIsInSortList(tle, InvalidOid, sort_clause))
-		return false;
-	sort = get_sortgroupref_clause(tle->ressortgroupref, sort_clause);
-	if (!get_ordering_op_properties(sort->sortop, &opfamily, &type, &order))
-		return false;
-	proc = get_opfamily_proc(opfamily, type, type, BTEQUALIMAGE_PROC);
-	return OidIsValid(proc) && type != BPCHAROID &&
-		DatumGetBool(OidFunctionCall1Coll(proc, exprCollation((Node *) tle->expr),
-										  ObjectIdGetDatum(type)));
-}
-
-/*
- * Is query an INSERT for which tp_may_run_ahead() is true, and with an ORDER BY that leaves
- * nothing open: of all columns but constants?
- */
-bool
-tp_inserts_in_order(Query *query)
-{
-	Query	   *source;
-	ListCell   *lc;
-
-	if (query->commandType != CMD_INSERT)
-		return false;
-	source = source_of_insert(query);
-	foreach(lc, source->targetList)
-	{
-		TargetEntry *tle = lfirst(lc);
-
-		if (!tle->resjunk && !is_ordered(tle, source->sortClause))
-			return false;
-	}
-	return source->sortClause != NIL;
 }
 
 /*

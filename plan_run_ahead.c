@@ -252,11 +252,10 @@ merges_volatile_values(List *gathers, PlannedStmt *stmt)
 }
 
 /*
- * May stmt, the plan of such a query that needs parallel mode, be run ahead?  in_order is
- * what tp_inserts_in_order() has said of the query.
+ * May stmt, the plan of such a query that needs parallel mode, be run ahead?
  */
 RunAheadRefusal
-tp_plan_refusal(PlannedStmt *stmt, bool in_order)
+tp_plan_refusal(PlannedStmt *stmt)
 {
 	ModifyTable *modify = castNode(ModifyTable, stmt->planTree);
 	List	   *above = list_make5(modify->returningLists,
@@ -293,7 +292,7 @@ tp_plan_refusal(PlannedStmt *stmt, bool in_order)
 	/* the planner adds columns that MERGE leaves out */
 	if (facts.unsafe)
 		return RUN_AHEAD_UNSAFE;
-	refusal = tp_order_refusal(stmt, in_order);
+	refusal = tp_order_refusal(stmt);
 	if (refusal != RUN_AHEAD_ALLOWED)
 		return refusal;
 	return tp_rows_exceed_file_limit(outerPlan(modify)) ?

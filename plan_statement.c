@@ -122,7 +122,6 @@ plan_modification(const PlannerCall *call)
 	Query	   *parse = call->args.parse;
 	List	   *defaults;
 	RunAheadRefusal refusal;
-	bool		in_order = tp_inserts_in_order(parse);
 	PlannedStmt *parallel = NULL;
 	PlannedStmt *stmt;
 
@@ -142,7 +141,7 @@ plan_modification(const PlannerCall *call)
 		tp_copy_savings(parallel, stmt);
 	else if (parallel != NULL)
 	{
-		refusal = tp_plan_refusal(parallel, in_order);
+		refusal = tp_plan_refusal(parallel);
 		if (refusal == RUN_AHEAD_ALLOWED)
 		{
 			tp_place_run_ahead_node(parallel, defaults);
