@@ -271,19 +271,16 @@ checks_by_function(Relation table, PlannedStmt *stmt)
 	return facts.unsafe || check_may_look((Node *) expressions, stmt);
 }
 
-/*
- * Take ACCESS SHARE on table, a child or a partition, to look at its definition.  Returns
- * false if that would have to wait, or if the table has been dropped.
- */
-static bool
-lock_for_a_look(Oid table)
+/* Refuse for what the definition of table does with changes of its rows. */
+static RunAheadRefusal
+refusal_by_table(Relation table, const RowChanges *changes, PlannedStmt *stmt)
 {
-	if (!ConditionalLockRelationOid(table, AccessShareLock))
-		return false;
-	if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(table)))
-		return true;
-	UnlockRelationOid(table, AccessShareLock);
-	return false;
+	if (has_row_trigger(table, changes->events))
+		return RUN_AHEAD_TRIGGER;
+	if ((changes->events & (TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE)) != 0 &&
+		checks_by_function(table, stmt))
+		return RUN_AHEAD_VOLATILE;
+	return refusal_by_indexes(table, changes);
 }
 
 /* Is table partitioned by one of columns, a List of their names? */
@@ -367,20 +364,18 @@ tp_order_refusal(PlannedStmt *stmt)
 		Oid			relid = lfirst_oid(lc);
 		Relation	table;
 
-		if (relid != root && !lock_for_a_look(relid))
+		if (relid != root && !ConditionalLockRelationOid(relid, AccessShareLock))
 			return RUN_AHEAD_LOCKED;
-		table = tp_relation_open(relid);
-		/* a partitioned table comes before its partitions */
-		if (is_partitioned_by(table, changes.updated))
-			changes.events |= TRIGGER_TYPE_DELETE | TRIGGER_TYPE_INSERT;
-		if (has_row_trigger(table, changes.events))
-			result = RUN_AHEAD_TRIGGER;
-		else if ((changes.events & (TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE)) != 0 &&
-				 checks_by_function(table, stmt))
-			result = RUN_AHEAD_VOLATILE;
-		else
-			result = refusal_by_indexes(table, &changes);
-		RelationClose(table);
+		table = RelationIdGetRelation(relid);
+		/* otherwise a partition that has been dropped */
+		if (RelationIsValid(table))
+		{
+			/* a partitioned table comes before its partitions */
+			if (is_partitioned_by(table, changes.updated))
+				changes.events |= TRIGGER_TYPE_DELETE | TRIGGER_TYPE_INSERT;
+			result = refusal_by_table(table, &changes, stmt);
+			RelationClose(table);
+		}
 		if (relid != root)
 			UnlockRelationOid(relid, AccessShareLock);
 		if (result != RUN_AHEAD_ALLOWED)

@@ -151,13 +151,6 @@ plan_modification(const PlannerCall *call)
 			refusal = RUN_AHEAD_GAINS_LITTLE;
 		}
 	}
-
-	/*
-	 * Have a cached plan made anew soon, as core does for an index that it
-	 * cannot use yet.
-	 */
-	if (refusal == RUN_AHEAD_LOCKED)
-		stmt->transientPlan = true;
 	tp_note_refusal(stmt, refusal);
 	return stmt;
 }
