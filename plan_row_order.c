@@ -26,7 +26,6 @@
 #include "access/htup_details.h"
 #include "access/sysattr.h"
 #include "access/transam.h"
-#include "catalog/partition.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_language.h"
@@ -283,23 +282,6 @@ refusal_by_table(Relation table, const RowChanges *changes, PlannedStmt *stmt)
 	return refusal_by_indexes(table, changes);
 }
 
-/* Is table partitioned by one of columns, a List of their names? */
-static bool
-is_partitioned_by(Relation table, List *columns)
-{
-	Bitmapset  *attrs;
-	ListCell   *lc;
-
-	if (table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE || columns == NIL)
-		return false;
-	/* 0 is a whole row */
-	attrs = bms_make_singleton(0 - FirstLowInvalidHeapAttributeNumber);
-	foreach(lc, columns)
-		attrs = bms_add_member(attrs, get_attnum(RelationGetRelid(table), strVal(lfirst(lc))) -
-							   FirstLowInvalidHeapAttributeNumber);
-	return has_partition_attrs(table, attrs, NULL);
-}
-
 /* What modify changes in the rows of table. */
 static RowChanges
 row_changes(ModifyTable *modify, Oid table)
@@ -359,6 +341,10 @@ tp_order_refusal(PlannedStmt *stmt)
 	else
 		tables = find_all_inheritors(root, NoLock, NULL);
 	stmt->relationOids = list_concat_unique_oid(stmt->relationOids, tables);
+	/* it may move rows to other partitions */
+	if ((changes.events & TRIGGER_TYPE_UPDATE) != 0 && modify->operation != CMD_INSERT &&
+		get_rel_relkind(root) == RELKIND_PARTITIONED_TABLE)
+		changes.events |= TRIGGER_TYPE_DELETE | TRIGGER_TYPE_INSERT;
 	foreach(lc, tables)
 	{
 		Oid			relid = lfirst_oid(lc);
@@ -370,9 +356,6 @@ tp_order_refusal(PlannedStmt *stmt)
 		/* otherwise a partition that has been dropped */
 		if (RelationIsValid(table))
 		{
-			/* a partitioned table comes before its partitions */
-			if (is_partitioned_by(table, changes.updated))
-				changes.events |= TRIGGER_TYPE_DELETE | TRIGGER_TYPE_INSERT;
 			result = refusal_by_table(table, &changes, stmt);
 			RelationClose(table);
 		}

@@ -84,18 +84,6 @@ ANALYZE sides;
 CREATE UNIQUE INDEX side_pos ON side_1 (pos);
 :run ('UPDATE sides SET k = 3 - k', 'SELECT k, pos, pad FROM sides');
 :run ('UPDATE sides SET k = 1 WHERE k = 2 AND pos > 5000', 'SELECT k, pos, pad FROM sides');
-:run ('UPDATE sides SET pad = k', 'SELECT k, pos, pad FROM sides');
-DROP TABLE sides;
--- where the whole row is the partition key
-CREATE FUNCTION pg_temp.side(anyelement) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN ($1).k; END';
-CREATE TEMP TABLE sides (k int, pos int) PARTITION BY LIST (pg_temp.side(sides));
-CREATE TEMP TABLE side_1 PARTITION OF sides FOR VALUES IN (1);
-CREATE TEMP TABLE side_2 PARTITION OF sides FOR VALUES IN (2);
-INSERT INTO sides SELECT 1 + i % 2, i / 2 FROM generate_series(0, 1999) i;
-ANALYZE sides;
-:run ('UPDATE sides SET k = 3 - k', 'TABLE sides');
-CREATE UNIQUE INDEX ON side_1 (pos);
-:run ('UPDATE sides SET k = 3 - k', 'TABLE sides');
 DROP TABLE sides;
 -- an index on the whole row
 ALTER TABLE shift DROP g;
