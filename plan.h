@@ -165,7 +165,6 @@ extern bool tp_is_user_code(Oid function);
 extern bool tp_is_named(Oid function, const char *const *names, int n);
 extern bool tp_has_user_object(List *oids);
 extern bool tp_expression_is_user_code(Node *node);
-extern bool tp_checks_domain(Node *node);
 extern void tp_add_expression(Node *node, PlanFacts *facts);
 extern bool tp_names_temp_table(List *rtable);
 extern bool tp_has_temp_child(RangeTblEntry *rte);
@@ -173,8 +172,6 @@ extern bool tp_any_range_table_entry(Query *query, bool (*test) (Node *));
 extern bool tp_reads_temp_table(Query *query);
 
 extern PlanInvalItem *tp_dependency(int cache, Oid oid);
-extern bool tp_expression_is_volatile(Node *node);
-extern bool tp_calls_hidden_volatile(Node *node);
 
 /* plan_lookup.c */
 extern double tp_pages_of_lookups(List *lookups, bool with_subplans);
@@ -248,9 +245,9 @@ extern bool tp_reads_large_table(Query *query);
 extern bool tp_may_run_ahead(Query *query);
 extern bool tp_inserts_values(Query *query);
 extern RunAheadRefusal tp_query_refusal(Query *query);
-extern RunAheadRefusal tp_run_ahead_refusal(Query *query, List *defaults);
+extern RunAheadRefusal tp_run_ahead_refusal(Query *query);
 extern bool tp_have_subplan(List *expressions);
-extern RunAheadRefusal tp_plan_refusal(PlannedStmt *stmt);
+extern RunAheadRefusal tp_plan_refusal(PlannedStmt *stmt, List *defaults);
 extern List *tp_take_defaults(Query *query);
 extern void tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal);
 extern RunAheadRefusal tp_refusal_of(PlannedStmt *stmt);
@@ -261,15 +258,12 @@ extern void tp_place_run_ahead_node(PlannedStmt *stmt, List *defaults);
 extern bool tp_gains_enough(PlannedStmt *stmt, const Plan *ours, const Plan *serial);
 
 /* plan_row_order.c */
-extern bool tp_computes_in_order(Query *query);
-extern RunAheadRefusal tp_refusal_above(Query *query, List *defaults);
-extern RunAheadRefusal tp_order_refusal(PlannedStmt *stmt);
+extern RunAheadRefusal tp_order_refusal(PlannedStmt *stmt, List *above);
 
 /* plan_portions.c */
 extern bool tp_reads_all_first(PlannedStmt *stmt);
 extern bool tp_may_run_portions_ahead(Query *query);
 extern bool tp_finds_first_row_late(PlannedStmt *serial);
-extern RunAheadRefusal tp_portions_refusal(Query *query, PlannedStmt *serial);
 extern RunAheadRefusal tp_place_for_portions(PlannedStmt *stmt,
 											 PlannedStmt *serial);
 extern CustomScan *tp_node_for_execution(PlannedStmt *stmt, const FlushPlan *first,

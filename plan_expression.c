@@ -169,9 +169,8 @@ tp_expression_is_user_code(Node *node)
  * Such a function sees the rows inserted so far, if it runs SQL, or the size of
  * their table, or the counters of statistics.  If workers run the SELECT, and its
  * rows are inserted later or in another order, it sees something else.  Looked at
- * are the functions in a query or a plan, the default arguments that the planner
- * adds to a query, and the functions of aggregates.  What makes values of domains
- * with constraints has no workers anyway.
+ * are the functions in a finished plan, which has those of default arguments and of
+ * functions that are inlined, and the functions of aggregates.
  * ----------
  */
 /*
@@ -236,23 +235,15 @@ add_dependency(PlanDependencies *depends, int cache, Oid oid)
 		depends->items = lappend(depends->items, tp_dependency(cache, oid));
 }
 
-/* Add what core records of expressions. */
-static void
-add_dependencies_of(Node *expressions, PlanDependencies *depends)
-{
-	List	   *relids;
-	List	   *items;
-	bool		has_rls;
-
-	extract_query_dependencies(expressions, &relids, &items, &has_rls);
-	depends->relids = list_concat(depends->relids, relids);
-	depends->items = list_concat(depends->items, items);
-}
-
-/* Is one of the functions that user's aggregate calls? */
+/*
+ * Does node call one as a function of a user's aggregate?  Adds the aggregate's functions to
+ * those on which facts depend, as core records the aggregate alone.
+ */
 static bool
-aggregate_is_volatile(Oid aggregate, PlanDependencies *depends)
+aggregate_is_volatile(Node *node, PlanFacts *facts)
 {
+	Oid			aggregate = IsA(node, Aggref) ? ((Aggref *) node)->aggfnoid :
+		IsA(node, WindowFunc) ? ((WindowFunc *) node)->winfnoid : InvalidOid;
 	HeapTuple	tuple;
 	Form_pg_aggregate form;
 	bool		result = false;
@@ -272,83 +263,12 @@ aggregate_is_volatile(Oid aggregate, PlanDependencies *depends)
 
 		for (int i = 0; i < lengthof(functions); i++)
 		{
-			add_dependency(depends, PROCOID, functions[i]);
+			add_dependency(&facts->depends, PROCOID, functions[i]);
 			result = result || is_volatile_function(functions[i], NULL);
 		}
 	}
 	ReleaseSysCache(tuple);
 	return result;
-}
-
-/*
- * Do the default values call one, if the planner has to add any to call?  Adds what they
- * call to depends, if that is not NULL.
- */
-static bool
-defaults_are_volatile(FuncExpr *call, PlanDependencies *depends)
-{
-	HeapTuple	tuple;
-	Datum		defaults;
-	bool		isnull;
-	bool		result = false;
-
-	if (call->funcid < FirstNormalObjectId ||
-		list_length(call->args) >= get_func_nargs(call->funcid))
-		return false;
-	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(call->funcid));
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	defaults = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_proargdefaults,
-							   &isnull);
-	if (!isnull)
-	{
-		Node	   *values = stringToNode(TextDatumGetCString(defaults));
-
-		result = tp_contains(values, tp_expression_is_volatile);
-		if (depends != NULL)
-			add_dependencies_of(values, depends);
-	}
-	ReleaseSysCache(tuple);
-	return result;
-}
-
-/*
- * Does evaluating node call one that check_functions_in_node() does not find?  Adds such
- * functions to depends, if that is not NULL.
- */
-static bool
-calls_hidden_volatile(Node *node, PlanDependencies *depends)
-{
-	if (IsA(node, Aggref) &&
-		aggregate_is_volatile(((Aggref *) node)->aggfnoid, depends))
-		return true;
-	if (IsA(node, WindowFunc) &&
-		aggregate_is_volatile(((WindowFunc *) node)->winfnoid, depends))
-		return true;
-	return IsA(node, FuncExpr) && defaults_are_volatile((FuncExpr *) node, depends);
-}
-
-bool
-tp_calls_hidden_volatile(Node *node)
-{
-	return calls_hidden_volatile(node, NULL);
-}
-
-static bool
-expression_is_volatile(Node *node, PlanDependencies *depends)
-{
-	return check_functions_in_node(node, is_volatile_function, NULL) ||
-		calls_hidden_volatile(node, depends);
-}
-
-/*
- * Does evaluating node itself, one node of a query or of an expression, call one?
- * Allocates in the current memory context.
- */
-bool
-tp_expression_is_volatile(Node *node)
-{
-	return expression_is_volatile(node, NULL);
 }
 
 /* ----------
@@ -507,16 +427,6 @@ checks_domain(Node *node, PlanDependencies *depends)
 	}
 }
 
-/*
- * Does node itself, one node of a query or an expression, make values in which there
- * is a domain with constraints?
- */
-bool
-tp_checks_domain(Node *node)
-{
-	return checks_domain(node, NULL);
-}
-
 /* Which command has changed a row is seen as soon as that has, whatever the snapshot. */
 static bool
 is_version_column(Node *node)
@@ -583,7 +493,8 @@ tp_add_expression(Node *node, PlanFacts *facts)
 {
 	facts->user_code = facts->user_code || tp_expression_is_user_code(node);
 	facts->is_volatile = facts->is_volatile ||
-		expression_is_volatile(node, &facts->depends);
+		check_functions_in_node(node, is_volatile_function, NULL) ||
+		aggregate_is_volatile(node, facts);
 	facts->calls_volatile = facts->calls_volatile || facts->is_volatile ||
 		check_functions_in_node(node, is_any_volatile_function, NULL);
 	facts->varies = facts->varies || facts->calls_volatile || takes_another_sample(node);

@@ -317,22 +317,6 @@ tp_finds_first_row_late(PlannedStmt *serial)
 }
 
 /*
- * May query, of which serial is the plan without workers, be run ahead?  A function
- * that looks at what the transaction has done, or at a clock, would answer for all
- * rows when the first one is fetched.
- */
-RunAheadRefusal
-tp_portions_refusal(Query *query, PlannedStmt *serial)
-{
-	RunAheadRefusal refusal = tp_query_refusal(query);
-
-	if (refusal == RUN_AHEAD_ALLOWED &&
-		contain_volatile_functions((Node *) query) && !find_portions(serial).one_row)
-		return RUN_AHEAD_VOLATILE;
-	return refusal;
-}
-
-/*
  * Replace node, a part of an expression of an aggregation, by a reference to a column
  * of *columns, a target list of what only the aggregation itself can evaluate.
  */
@@ -432,6 +416,7 @@ tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial)
 	bool		backward = ExecSupportsBackwardScan(serial->planTree);
 	Plan		first_row = *serial->planTree;
 	Plan		ours;
+	PlanFacts	facts = tp_statement_facts(stmt);
 	CustomScan *node;
 	Cost		later;
 	Cost		keeping;
@@ -441,13 +426,16 @@ tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial)
 		portions.one_row != alone.one_row ||
 		!computes_at_the_same_time(&portions, &alone, &stmt->planTree))
 		return RUN_AHEAD_ALLOWED;
-	if (tp_must_run_in_leader(stmt, true))
+	if (facts.unsafe || tp_must_run_in_leader(stmt, true))
 		return RUN_AHEAD_UNSAFE;
+	/* a clock, too, would be asked for all rows when the first one is fetched */
+	if (facts.is_volatile || (facts.calls_volatile && !portions.one_row))
+		return RUN_AHEAD_VOLATILE;
 	if (tp_rows_exceed_file_limit(*portions.place))
 		return RUN_AHEAD_TOO_LARGE;
 
 	later = (*portions.place)->total_cost - (*portions.place)->startup_cost;
-	node = make_node(&portions, tp_statement_facts(stmt).last_node_id + 1);
+	node = make_node(&portions, facts.last_node_id + 1);
 	keeping = node->scan.plan.total_cost - node->scan.plan.startup_cost;
 	if (backward)
 		node->flags |= CUSTOMPATH_SUPPORT_BACKWARD_SCAN;

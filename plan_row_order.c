@@ -179,7 +179,7 @@ core_function_depends_on_order(Oid function)
 /*
  * May function look at rows, or change what the query returns for the next one?  Of
  * users' functions, those in C mostly do neither, as uuid_generate_v4() of contrib.
- * context: a PlannedStmt that is made anew if function changes, or NULL.
+ * context: a PlannedStmt that is made anew if function changes.
  */
 static bool
 function_depends_on_order(Oid function, void *context)
@@ -191,8 +191,7 @@ function_depends_on_order(Oid function, void *context)
 	if (function < FirstNormalObjectId)
 		return core_function_depends_on_order(function);
 	/* those of plan_saving.c are the last ones */
-	if (stmt != NULL)
-		stmt->invalItems = lcons(tp_dependency(PROCOID, function), stmt->invalItems);
+	stmt->invalItems = lcons(tp_dependency(PROCOID, function), stmt->invalItems);
 	if (func_volatile(function) != PROVOLATILE_VOLATILE)
 		return false;
 	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
@@ -203,45 +202,28 @@ function_depends_on_order(Oid function, void *context)
 	return result;
 }
 
-static bool
-calls_by_order(Node *node)
-{
-	return check_functions_in_node(node, function_depends_on_order, NULL) ||
-		tp_calls_hidden_volatile(node);
-}
-
-static bool
-is_subquery(Node *node)
-{
-	return IsA(node, SubLink);
-}
-
 /*
- * Refuse for what is evaluated for each row of query as that is changed, defaults among
- * them: a function that may look at the rows changed so far, or be noticed by the query;
- * values of domains with constraints, as these may call such functions; and subqueries.
+ * Is node a call of a user's function that leaves out arguments?  The planner adds their
+ * default values, which may call any function.
  */
-RunAheadRefusal
-tp_refusal_above(Query *query, List *defaults)
+static bool
+leaves_arguments_out(Node *node)
 {
-	List	   *above = list_make5(query->returningList, query->mergeActionList,
-								   query->withCheckOptions, query->onConflict, defaults);
+	FuncExpr   *call = (FuncExpr *) node;
 
-	if (tp_contains((Node *) above, calls_by_order))
-		return RUN_AHEAD_VOLATILE;
-	if (tp_contains((Node *) above, tp_checks_domain))
-		return RUN_AHEAD_UNSAFE;
-	return tp_contains((Node *) above, is_subquery) ? RUN_AHEAD_SUBQUERY : RUN_AHEAD_ALLOWED;
+	return IsA(node, FuncExpr) && call->funcid >= FirstNormalObjectId &&
+		list_length(call->args) < get_func_nargs(call->funcid);
 }
 
+/* May a function in node, an expression or a List of such, do so? */
 static bool
-check_may_look(Node *node, PlannedStmt *stmt)
+calls_by_order(Node *node, PlannedStmt *stmt)
 {
 	if (node == NULL)
 		return false;
-	return check_functions_in_node(node, function_depends_on_order, stmt) ||
-		tp_calls_hidden_volatile(node) ||
-		expression_tree_walker(node, check_may_look, stmt);
+	return leaves_arguments_out(node) ||
+		check_functions_in_node(node, function_depends_on_order, stmt) ||
+		expression_tree_walker(node, calls_by_order, stmt);
 }
 
 /*
@@ -267,7 +249,7 @@ checks_by_function(Relation table, PlannedStmt *stmt)
 	}
 	facts = tp_expression_facts(expressions, stmt);
 	tp_add_dependencies(stmt, &facts);
-	return facts.unsafe || check_may_look((Node *) expressions, stmt);
+	return facts.unsafe || calls_by_order((Node *) expressions, stmt);
 }
 
 /* Refuse for what the definition of table does with changes of its rows. */
@@ -314,14 +296,16 @@ row_changes(ModifyTable *modify, Oid table)
 }
 
 /*
- * May the order in which stmt changes rows decide whether it fails?
+ * May the order in which stmt changes rows decide whether it fails?  above is what is
+ * evaluated for each row as that is changed, defaults among them: a function that may look at
+ * the rows changed so far, or be noticed by the query, is refused.
  *
  * Looks at all partitions of a table into which INSERT inserts, of which the server locks
  * those that get a row.  So each is locked only for the look, as a lock on all of them could
  * block or deadlock others, or fill the lock table; stmt is made anew if one changes.
  */
 RunAheadRefusal
-tp_order_refusal(PlannedStmt *stmt)
+tp_order_refusal(PlannedStmt *stmt, List *above)
 {
 	ModifyTable *modify = castNode(ModifyTable, stmt->planTree);
 	Oid			first = rt_fetch(linitial_int(modify->resultRelations), stmt->rtable)->relid;
@@ -332,6 +316,8 @@ tp_order_refusal(PlannedStmt *stmt)
 	RunAheadRefusal result = RUN_AHEAD_ALLOWED;
 	ListCell   *lc;
 
+	if (calls_by_order((Node *) above, stmt))
+		return RUN_AHEAD_VOLATILE;
 	if (modify->onConflictWhere != NULL)
 		return RUN_AHEAD_CONFLICT;
 
@@ -365,29 +351,4 @@ tp_order_refusal(PlannedStmt *stmt)
 			break;
 	}
 	return result;
-}
-
-/* The SELECT of query, an INSERT for which tp_may_run_ahead() is true. */
-static Query *
-source_of_insert(Query *query)
-{
-	RangeTblRef *source = linitial_node(RangeTblRef, query->jointree->fromlist);
-
-	return rt_fetch(source->rtindex, query->rtable)->subquery;
-}
-
-/*
- * Does query, for which tp_may_run_ahead() is true, insert volatile values in an order, as
- * uuidv7()?  The server computes them after it has sorted the rows, but workers do so before
- * the leader merges theirs.
- */
-bool
-tp_computes_in_order(Query *query)
-{
-	Query	   *source;
-
-	if (query->commandType != CMD_INSERT)
-		return false;
-	source = source_of_insert(query);
-	return source->sortClause != NIL && contain_volatile_functions((Node *) source);
 }

@@ -156,28 +156,11 @@ is_current_of(Node *node)
 	return IsA(node, CurrentOfExpr);
 }
 
-/* The value in a sequence changes with each row that gets one. */
-static bool
-names_sequence(Node *node)
-{
-	return IsA(node, RangeTblEntry) &&
-		((RangeTblEntry *) node)->rtekind == RTE_RELATION &&
-		((RangeTblEntry *) node)->relkind == RELKIND_SEQUENCE;
-}
-
-/*
- * May workers run query, and the leader run it ahead of what would happen between its
- * rows?
- */
+/* May query be planned for workers? */
 RunAheadRefusal
 tp_query_refusal(Query *query)
 {
-	if (max_parallel_hazard(query) == PROPARALLEL_UNSAFE)
-		return RUN_AHEAD_UNSAFE;
-	if (tp_contains((Node *) query, tp_expression_is_volatile) ||
-		tp_contains((Node *) query, names_sequence))
-		return RUN_AHEAD_VOLATILE;
-	return tp_contains((Node *) query, tp_checks_domain) ?
+	return max_parallel_hazard(query) == PROPARALLEL_UNSAFE ?
 		RUN_AHEAD_UNSAFE : RUN_AHEAD_ALLOWED;
 }
 
@@ -192,16 +175,13 @@ tp_query_refusal(Query *query)
  * same rows could deadlock.  The children of a temporary table are temporary.
  *
  * ModifyTable evaluates RETURNING, ON CONFLICT, the actions of MERGE and
- * conditions of views for each row, outside parallel mode; so they may contain
- * whatever they may contain in any statement, but functions that may look at the rows
- * changed so far, and subqueries: these would be planned for workers, which do not run
- * then, even FOR UPDATE, and the workers of a CTE have ended.
+ * conditions of views for each row, outside parallel mode; so they may call functions
+ * that are parallel unsafe.
  */
 RunAheadRefusal
-tp_run_ahead_refusal(Query *query, List *defaults)
+tp_run_ahead_refusal(Query *query)
 {
 	Query		below = *query;
-	RunAheadRefusal refusal;
 
 	below.returningList = below.mergeActionList = below.withCheckOptions = NIL;
 	below.onConflict = NULL;
@@ -212,10 +192,7 @@ tp_run_ahead_refusal(Query *query, List *defaults)
 		return RUN_AHEAD_MODIFYING_WITH;
 	if (tp_contains((Node *) &below, is_current_of))
 		return RUN_AHEAD_CURRENT_OF;
-	if (tp_computes_in_order(query))
-		return RUN_AHEAD_VOLATILE;
-	refusal = tp_refusal_above(query, defaults);
-	return refusal == RUN_AHEAD_ALLOWED ? tp_query_refusal(&below) : refusal;
+	return tp_query_refusal(&below);
 }
 
 static bool
@@ -233,8 +210,8 @@ tp_have_subplan(List *expressions)
 }
 
 /*
- * Do workers of one of gathers compute volatile values before the leader merges their rows
- * into an order?  tp_computes_in_order() sees no default arguments.
+ * Do workers of one of gathers compute volatile values, as uuidv7(), before the leader merges
+ * their rows into an order?  The server computes them after it has sorted the rows.
  */
 static bool
 merges_volatile_values(List *gathers, PlannedStmt *stmt)
@@ -252,10 +229,13 @@ merges_volatile_values(List *gathers, PlannedStmt *stmt)
 }
 
 /*
- * May stmt, the plan of such a query that needs parallel mode, be run ahead?
+ * May stmt, the plan of such a query that needs parallel mode, be run ahead, with defaults
+ * evaluated above?  What ModifyTable evaluates for each row must have no subqueries: they are
+ * planned for workers, which do not run then, even FOR UPDATE, and the workers of a CTE have
+ * ended.
  */
 RunAheadRefusal
-tp_plan_refusal(PlannedStmt *stmt)
+tp_plan_refusal(PlannedStmt *stmt, List *defaults)
 {
 	ModifyTable *modify = castNode(ModifyTable, stmt->planTree);
 	List	   *above = list_make5(modify->returningLists,
@@ -269,9 +249,8 @@ tp_plan_refusal(PlannedStmt *stmt)
 	/* a node above a scan may have more, but those that keep rows may not */
 	if (list_length(outerPlan(modify)->targetlist) > MaxTupleAttributeNumber)
 		return RUN_AHEAD_TOO_WIDE;
-	above = lappend(above, merge_join_conditions(modify));
+	above = lappend(lappend(above, merge_join_conditions(modify)), defaults);
 
-	/* also in functions that the planner has inlined */
 	facts = tp_statement_facts(stmt);
 	if (facts.is_volatile ||
 		(facts.reads_versions && (modify->operation != CMD_INSERT ||
@@ -281,10 +260,6 @@ tp_plan_refusal(PlannedStmt *stmt)
 	if (merges_volatile_values(facts.gathers, stmt))
 		return RUN_AHEAD_VOLATILE;
 
-	/*
-	 * the planner may have pulled up one that has been in the query that
-	 * finds the rows
-	 */
 	if (tp_have_subplan(above))
 		return RUN_AHEAD_SUBQUERY;
 	facts = tp_expression_facts(above, stmt);
@@ -292,7 +267,7 @@ tp_plan_refusal(PlannedStmt *stmt)
 	/* the planner adds columns that MERGE leaves out */
 	if (facts.unsafe)
 		return RUN_AHEAD_UNSAFE;
-	refusal = tp_order_refusal(stmt);
+	refusal = tp_order_refusal(stmt, above);
 	if (refusal != RUN_AHEAD_ALLOWED)
 		return refusal;
 	return tp_rows_exceed_file_limit(outerPlan(modify)) ?

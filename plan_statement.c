@@ -127,7 +127,7 @@ plan_modification(const PlannerCall *call)
 
 	again.args.parse = copyObject(parse);
 	defaults = tp_take_defaults(parse);
-	refusal = tp_run_ahead_refusal(parse, defaults);
+	refusal = tp_run_ahead_refusal(parse);
 	if (refusal == RUN_AHEAD_ALLOWED)
 	{
 		parallel = plan_with_workers(call, true);
@@ -141,7 +141,7 @@ plan_modification(const PlannerCall *call)
 		tp_copy_savings(parallel, stmt);
 	else if (parallel != NULL)
 	{
-		refusal = tp_plan_refusal(parallel);
+		refusal = tp_plan_refusal(parallel, defaults);
 		if (refusal == RUN_AHEAD_ALLOWED)
 		{
 			tp_place_run_ahead_node(parallel, defaults);
@@ -171,13 +171,16 @@ plan_portions(const PlannerCall *call)
 	stmt = plan_without_temp_tables(call);
 	if (!tp_finds_first_row_late(stmt))
 		return stmt;
-	refusal = tp_portions_refusal(again.args.parse, stmt);
+	refusal = tp_query_refusal(again.args.parse);
 	if (refusal == RUN_AHEAD_ALLOWED)
 	{
 		PlannedStmt *parallel = plan_with_workers(&again, false);
 
 		if (!parallel->parallelModeNeeded)
+		{
 			tp_copy_savings(parallel, stmt);
+			refusal = tp_refusal_of(parallel);
+		}
 		else
 		{
 			refusal = tp_place_for_portions(parallel, stmt);

@@ -229,16 +229,6 @@ SELECT workers = 'launched' AS workers, n, answers FROM pg_temp.changes('EXECUTE
 CREATE OR REPLACE FUNCTION pg_temp.checks(i int) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN true; END $$;
 SELECT workers = 'launched' AS workers, n, answers FROM pg_temp.changes('EXECUTE route', 'TABLE pt2');
 ALTER TABLE pt2 DROP CONSTRAINT checks;
--- or for one that is called by a default argument of such a function
-CREATE FUNCTION pg_temp.called() RETURNS int LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN 1; END $$;
-CREATE FUNCTION pg_temp.checks_default(i int, n int DEFAULT pg_temp.called()) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN true; END $$;
-ALTER TABLE pt2 ADD CONSTRAINT checks CHECK (pg_temp.checks_default(id));
-DEALLOCATE route;
-PREPARE route AS INSERT INTO pt SELECT id, 3, s FROM insert_p WHERE k = 1;
-SELECT workers = 'launched' AS workers, n, answers FROM pg_temp.changes('EXECUTE route', 'TABLE pt2');
-CREATE OR REPLACE FUNCTION pg_temp.called() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN 1; END $$;
-SELECT workers = 'launched' AS workers, n, answers FROM pg_temp.changes('EXECUTE route', 'TABLE pt2');
-ALTER TABLE pt2 DROP CONSTRAINT checks;
 DEALLOCATE ALL;
 RESET plan_cache_mode;
 -- savepoints: each row belongs to the subtransaction that inserted it
