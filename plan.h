@@ -103,13 +103,6 @@ extern int	tp_process_limit(Plan *plan, int workers);
 #define FLUSH_NODE_NAME		"TempFlush"
 #define RUN_AHEAD_NODE_NAME	"RunAhead"
 
-/* what a plan depends on, besides what core records */
-typedef struct PlanDependencies
-{
-	List	   *relids;
-	List	   *items;			/* of PlanInvalItem */
-} PlanDependencies;
-
 typedef struct PlanFacts
 {
 	List	   *temp_tables;	/* OIDs of this session's, without duplicates */
@@ -128,15 +121,16 @@ typedef struct PlanFacts
 								 * is run: the same, a sample, a sequence or a
 								 * foreign table */
 	bool		reads_versions; /* xmin, xmax, cmin or cmax of a table */
-	bool		unsafe;			/* makes values in which there is a domain
-								 * with constraints, or compares values by
-								 * functions that are not parallel safe */
+	bool		unsafe;			/* makes values in which there may be a
+								 * domain, or compares values by functions
+								 * that are not parallel safe */
 	bool		calls_restricted;	/* a function that is not parallel safe */
 	bool		calls_unsafe;	/* one that is parallel unsafe */
 	bool		depends_on_client;	/* on the encoding of the client */
 	bool		has_params;		/* uses external parameters */
 	bool		unknown;		/* has nodes that plan_walk.c does not know */
-	PlanDependencies depends;	/* of what is said of its expressions here */
+	List	   *depends;		/* of PlanInvalItem, for functions of
+								 * aggregates, which core does not record */
 } PlanFacts;
 
 typedef struct Lookup			/* a scan that is executed more than once */
@@ -171,7 +165,7 @@ extern bool tp_has_temp_child(RangeTblEntry *rte);
 extern bool tp_any_range_table_entry(Query *query, bool (*test) (Node *));
 extern bool tp_reads_temp_table(Query *query);
 
-extern PlanInvalItem *tp_dependency(int cache, Oid oid);
+extern PlanInvalItem *tp_dependency(Oid function);
 
 /* plan_lookup.c */
 extern double tp_pages_of_lookups(List *lookups, bool with_subplans);

@@ -19,8 +19,8 @@
  *
  * The invariants: what is not known to be core's counts as user code.  A volatile
  * function is taken to look at its statement, unless it is core's and known not to.
- * All domains that the type of a new value is made of are looked at, except in types
- * that the query does not name, whose values are made inside functions.
+ * What may make a value with a domain of a user in it has no workers, except in functions
+ * whose result type does not depend on the call: what they call is known to who labels them.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,13 +29,11 @@
 #include "access/htup_details.h"
 #include "access/sysattr.h"
 #include "access/transam.h"
-#include "access/tupdesc.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
-#include "common/keywords.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
@@ -43,7 +41,6 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
-#include "utils/typcache.h"
 
 #include "plan.h"
 
@@ -214,25 +211,17 @@ is_any_volatile_function(Oid function, void *context)
 }
 
 /*
- * An item of invalItems for the row with that OID in the system cache.  Allocates in the
+ * An item of invalItems, by which a plan is made anew if function changes.  Allocates in the
  * current memory context.
  */
 PlanInvalItem *
-tp_dependency(int cache, Oid oid)
+tp_dependency(Oid function)
 {
 	PlanInvalItem *item = makeNode(PlanInvalItem);
 
-	item->cacheId = cache;
-	item->hashValue = GetSysCacheHashValue1(cache, ObjectIdGetDatum(oid));
+	item->cacheId = PROCOID;
+	item->hashValue = GetSysCacheHashValue1(PROCOID, ObjectIdGetDatum(function));
 	return item;
-}
-
-/* Add such an item to those of depends, if that is not NULL. */
-static void
-add_dependency(PlanDependencies *depends, int cache, Oid oid)
-{
-	if (depends != NULL)
-		depends->items = lappend(depends->items, tp_dependency(cache, oid));
 }
 
 /*
@@ -263,7 +252,7 @@ aggregate_is_volatile(Node *node, PlanFacts *facts)
 
 		for (int i = 0; i < lengthof(functions); i++)
 		{
-			add_dependency(&facts->depends, PROCOID, functions[i]);
+			facts->depends = lappend(facts->depends, tp_dependency(functions[i]));
 			result = result || is_volatile_function(functions[i], NULL);
 		}
 	}
@@ -275,153 +264,88 @@ aggregate_is_volatile(Node *node, PlanFacts *facts)
  * Domains
  * ----------
  */
-static bool has_checked_domain(Oid type, PlanDependencies *depends);
-
-static bool
-row_has_checked_domain(Oid type, PlanDependencies *depends)
-{
-	TupleDesc	tupdesc = lookup_rowtype_tupdesc(type, -1);
-	bool		result = false;
-
-	for (int i = 0; i < tupdesc->natts && !result; i++)
-	{
-		Form_pg_attribute column = TupleDescAttr(tupdesc, i);
-
-		result = !column->attisdropped && has_checked_domain(column->atttypid, depends);
-	}
-	ReleaseTupleDesc(tupdesc);
-	return result;
-}
-
-/* The type that domain is made of, which may be another domain; InvalidOid if there is none. */
-static Oid
-type_below_domain(Oid domain)
-{
-	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(domain));
-	Oid			result;
-
-	if (!HeapTupleIsValid(tuple))
-		return InvalidOid;
-	result = ((Form_pg_type) GETSTRUCT(tuple))->typbasetype;
-	ReleaseSysCache(tuple);
-	return result;
-}
 
 /*
- * Is there a domain with constraints in type?  Core's domains have none that call
- * functions of users.
+ * May there be a domain of a user in a value of type?  Neither constraints nor columns are
+ * looked at: they may change while a plan is cached.
  */
 static bool
-has_checked_domain(Oid type, PlanDependencies *depends)
+may_contain_domain(Oid type)
 {
+	Oid			element = get_element_type(type);
+
+	if (OidIsValid(element))
+		type = element;
 	if (type < FirstNormalObjectId)
 		return false;
-	check_stack_depth();
-	add_dependency(depends, TYPEOID, type);
 	switch (get_typtype(type))
 	{
-		case TYPTYPE_DOMAIN:
-			return domain_has_constraints(type) ||
-				has_checked_domain(type_below_domain(type), depends);
-		case TYPTYPE_COMPOSITE:
-			if (depends != NULL)
-				depends->relids = lappend_oid(depends->relids, get_typ_typrelid(type));
-			return row_has_checked_domain(type, depends);
-		case TYPTYPE_RANGE:
-			return has_checked_domain(get_range_subtype(type), depends);
-		case TYPTYPE_MULTIRANGE:
-			return has_checked_domain(get_multirange_range(type), depends);
+		case TYPTYPE_BASE:
+		case TYPTYPE_ENUM:
+			return false;
 		default:
-			return has_checked_domain(get_element_type(type), depends);
+			return true;
 	}
 }
 
 static bool
-have_checked_domain(List *types, PlanDependencies *depends)
+may_contain_domains(List *types)
 {
 	ListCell   *lc;
 
 	foreach(lc, types)
 	{
-		if (has_checked_domain(lfirst_oid(lc), depends))
+		if (may_contain_domain(lfirst_oid(lc)))
 			return true;
 	}
 	return false;
 }
 
 /*
- * May node, an expression for the name of a type, name one that is not core's?  The name is
- * not parsed, as that raises errors which the call may not.  So what it cannot be
- * compared with is taken for one: capitals, quotes and schemas.
+ * May call make such a value, by a function that does not know the type and so has a label
+ * for no domain: of the type of its result, or of one that is only named, that of a row, or
+ * one that only the row knows?
  */
 static bool
-may_name_type_of_user(Node *node)
+function_makes_domain(FuncExpr *call)
 {
-	Const	   *name = (Const *) node;
-	char	   *word;
-	int			keyword;
-	Oid			type;
-
-	if (!IsA(node, Const) || name->constisnull)
-		return true;
-	word = TextDatumGetCString(name->constvalue);
-	if (strchr(word, '.') != NULL)
-		return true;
-	if (strcmp(word, "double precision") == 0)
-		return false;
-	word[strcspn(word, " ([")] = '\0';
-	/* as "integer", to the parser a type of core */
-	keyword = ScanKeywordLookup(word, &ScanKeywords);
-	if (keyword >= 0 && ScanKeywordCategories[keyword] == COL_NAME_KEYWORD)
-		return false;
-	type = TypenameGetTypid(word);
-	return !OidIsValid(type) || type >= FirstNormalObjectId;
-}
-
-/*
- * Does call, of a function of core, make a value of a type other than that of its result:
- * one that is named, that of a row, or one that only its row knows?
- */
-static bool
-checks_hidden_domain(FuncExpr *call, PlanDependencies *depends)
-{
-	Oid			type;
-
 	switch (call->funcid)
 	{
 		case F_PG_INPUT_IS_VALID:
 		case F_PG_INPUT_ERROR_INFO:
-			return may_name_type_of_user(lsecond(call->args));
 		case F_JSONB_POPULATE_RECORD_VALID:
-			type = exprType(linitial(call->args));
-			return type == RECORDOID || has_checked_domain(type, depends);
+			return true;
 		default:
-			return call->funcresulttype == RECORDOID && call->args != NIL &&
-				exprType(linitial(call->args)) == RECORDOID;
+			break;
 	}
+	if (call->funcresulttype == RECORDOID)
+		return call->args != NIL && exprType(linitial(call->args)) == RECORDOID;
+	return may_contain_domain(call->funcresulttype) &&
+		get_func_rettype(call->funcid) != call->funcresulttype;
 }
 
+/*
+ * May node itself, one node of an expression, make a value in which there is a domain of a
+ * user?  The planner has removed CoerceToDomain if that has no constraints.
+ */
 static bool
-checks_domain(Node *node, PlanDependencies *depends)
+makes_domain(Node *node)
 {
-	if (IsA(node, FuncExpr) && checks_hidden_domain((FuncExpr *) node, depends))
-		return true;
 	switch (nodeTag(node))
 	{
 		case T_RangeTblFunction:
-			return have_checked_domain(((RangeTblFunction *) node)->funccoltypes, depends);
+			return may_contain_domains(((RangeTblFunction *) node)->funccoltypes);
 		case T_TableFunc:
-			return have_checked_domain(((TableFunc *) node)->coltypes, depends);
+			return may_contain_domains(((TableFunc *) node)->coltypes);
+		case T_FuncExpr:
+			return function_makes_domain((FuncExpr *) node);
 #ifdef HAVE_JSON_EXPR
 		case T_JsonExpr:
 #endif
-		case T_ArrayCoerceExpr:
 		case T_CoerceToDomain:
 		case T_CoerceViaIO:
-		case T_ConvertRowtypeExpr:
-		case T_FuncExpr:
 		case T_OpExpr:
-			return has_checked_domain(exprType(node), depends);
+			return may_contain_domain(exprType(node));
 		default:
 			return false;
 	}
@@ -484,9 +408,7 @@ takes_another_sample(Node *node)
 }
 
 /*
- * Add what evaluating node itself, one node of an expression in a plan, does to facts;
- * and what that depends on and core does not record: the plan must be made again if
- * a type of values that it makes, or a function of an aggregate, is changed.
+ * Add what evaluating node itself, one node of an expression in a plan, does to facts.
  */
 void
 tp_add_expression(Node *node, PlanFacts *facts)
@@ -505,8 +427,7 @@ tp_add_expression(Node *node, PlanFacts *facts)
 	facts->calls_unsafe = facts->calls_unsafe ||
 		check_functions_in_node(node, is_unsafe_function, NULL);
 	facts->reads_versions = facts->reads_versions || is_version_column(node);
-	facts->unsafe = facts->unsafe ||
-		checks_domain(node, &facts->depends);
+	facts->unsafe = facts->unsafe || makes_domain(node);
 }
 
 /* ----------

@@ -191,7 +191,7 @@ function_depends_on_order(Oid function, void *context)
 	if (function < FirstNormalObjectId)
 		return core_function_depends_on_order(function);
 	/* those of plan_saving.c are the last ones */
-	stmt->invalItems = lcons(tp_dependency(PROCOID, function), stmt->invalItems);
+	stmt->invalItems = lcons(tp_dependency(function), stmt->invalItems);
 	if (func_volatile(function) != PROVOLATILE_VOLATILE)
 		return false;
 	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
@@ -236,7 +236,6 @@ checks_by_function(Relation table, PlannedStmt *stmt)
 	TupleDesc	tupdesc = RelationGetDescr(table);
 	TupleConstr *constr = tupdesc->constr;
 	List	   *expressions = NIL;
-	PlanFacts	facts;
 
 	if (constr == NULL)
 		return false;
@@ -247,9 +246,8 @@ checks_by_function(Relation table, PlannedStmt *stmt)
 		if (TupleDescAttr(tupdesc, constr->defval[i].adnum - 1)->attgenerated)
 			expressions = lappend(expressions, stringToNode(constr->defval[i].adbin));
 	}
-	facts = tp_expression_facts(expressions, stmt);
-	tp_add_dependencies(stmt, &facts);
-	return facts.unsafe || calls_by_order((Node *) expressions, stmt);
+	return tp_expression_facts(expressions, stmt).unsafe ||
+		calls_by_order((Node *) expressions, stmt);
 }
 
 /* Refuse for what the definition of table does with changes of its rows. */

@@ -262,10 +262,8 @@ tp_plan_refusal(PlannedStmt *stmt, List *defaults)
 
 	if (tp_have_subplan(above))
 		return RUN_AHEAD_SUBQUERY;
-	facts = tp_expression_facts(above, stmt);
-	tp_add_dependencies(stmt, &facts);
 	/* the planner adds columns that MERGE leaves out */
-	if (facts.unsafe)
+	if (tp_expression_facts(above, stmt).unsafe)
 		return RUN_AHEAD_UNSAFE;
 	refusal = tp_order_refusal(stmt, above);
 	if (refusal != RUN_AHEAD_ALLOWED)

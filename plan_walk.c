@@ -419,8 +419,7 @@ tp_expression_facts(List *expressions, PlannedStmt *stmt)
 void
 tp_add_dependencies(PlannedStmt *stmt, const PlanFacts *facts)
 {
-	stmt->relationOids = list_concat(stmt->relationOids, facts->depends.relids);
-	stmt->invalItems = list_concat(facts->depends.items, stmt->invalItems);
+	stmt->invalItems = list_concat(facts->depends, stmt->invalItems);
 }
 
 /*

@@ -39,7 +39,6 @@
 #include "utils/guc_tables.h"
 #include "utils/rel.h"
 #include "utils/spccache.h"
-#include "utils/typcache.h"
 
 #if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
 #error "temp_parallel supports PostgreSQL 15 to 19; for a newer version, see \"Add a server version\" in CONTRIBUTING.md"
@@ -165,19 +164,6 @@ typedef int16 CompareType;
 #if PG_VERSION_NUM >= 170000
 #define HAVE_JSON_EXPR
 #endif
-
-/* From 19 on, it says whether one of the constraints is volatile, too. */
-static inline bool
-domain_has_constraints(Oid type)
-{
-#if PG_VERSION_NUM >= 190000
-	bool		has_volatile;
-
-	return DomainHasConstraints(type, &has_volatile);
-#else
-	return DomainHasConstraints(type);
-#endif
-}
 
 /* Sets the checksum on the page in the buffer. */
 #if PG_VERSION_NUM < 190000

@@ -163,7 +163,7 @@ CREATE DOMAIN pg_temp.safe_domain AS int CHECK (VALUE > 0);
 :run ('INSERT INTO plain SELECT ((''{'' || id || ''}'')::pg_temp.safe_domain[])[1], k, s FROM refused_p', 'SELECT * FROM plain');
 -- but one without is no reason
 CREATE DOMAIN pg_temp.free_domain AS int;
-:run ('INSERT INTO plain SELECT ((''{'' || id || ''}'')::pg_temp.free_domain[])[1], k, s FROM refused_p', 'SELECT * FROM plain');
+:run ('INSERT INTO plain SELECT id::pg_temp.free_domain, k, s FROM refused_p', 'SELECT * FROM plain');
 -- WITH that modifies data, or is used by RETURNING; ON CONFLICT DO UPDATE
 CREATE TEMP TABLE u (id int UNIQUE, k int, s text);
 :run ('WITH d AS (DELETE FROM t WHERE k = 1 RETURNING *) INSERT INTO plain SELECT id, k, s FROM refused_p UNION ALL SELECT * FROM d', 'SELECT * FROM plain UNION ALL SELECT * FROM t');
