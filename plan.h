@@ -156,7 +156,6 @@ extern void tp_add_dependencies(PlannedStmt *stmt, const PlanFacts *facts);
 /* plan_expression.c */
 extern bool tp_contains(Node *node, bool (*test) (Node *));
 extern bool tp_is_user_code(Oid function);
-extern bool tp_is_named(Oid function, const char *const *names, int n);
 extern bool tp_has_user_object(List *oids);
 extern bool tp_expression_is_user_code(Node *node);
 extern void tp_add_expression(Node *node, PlanFacts *facts);

@@ -175,20 +175,18 @@ tp_expression_is_user_code(Node *node)
  * tables nor at what the transaction has done.
  */
 static const char *const harmless[] = {
-	"array_sample", "array_shuffle", "clock_timestamp", "current_query",
-	"gen_random_uuid", "pg_sleep", "random", "random_normal", "setseed", "timeofday",
-	"uuidv4", "uuidv7"
+	"clock_timestamp", "gen_random_uuid", "pg_sleep", "random", "random_normal", "uuidv4",
+	"uuidv7"
 };
 
-/* Has function, of core, one of the n names? */
-bool
-tp_is_named(Oid function, const char *const *names, int n)
+static bool
+is_harmless(Oid function)
 {
-	const char *name = get_func_name(function);
+	const char *name = function < FirstNormalObjectId ? get_func_name(function) : NULL;
 
-	for (int i = 0; name != NULL && i < n; i++)
+	for (int i = 0; name != NULL && i < lengthof(harmless); i++)
 	{
-		if (strcmp(name, names[i]) == 0)
+		if (strcmp(name, harmless[i]) == 0)
 			return true;
 	}
 	return false;
@@ -199,9 +197,7 @@ static bool
 is_volatile_function(Oid function, void *context)
 {
 	return OidIsValid(function) &&
-		func_volatile(function) == PROVOLATILE_VOLATILE &&
-		(function >= FirstNormalObjectId ||
-		 !tp_is_named(function, harmless, lengthof(harmless)));
+		func_volatile(function) == PROVOLATILE_VOLATILE && !is_harmless(function);
 }
 
 static bool
@@ -369,22 +365,13 @@ is_version_column(Node *node)
  */
 
 /*
- * Does function, of core, depend on the encoding of the client, which is that of the
- * database in a worker?  So does what sends values in binary format.
+ * May function depend on the encoding of the client, which is that of the database in a
+ * worker?  What sends values in binary format returns bytea.
  */
 static bool
 is_client_function(Oid function, void *context)
 {
-	const char *name;
-	size_t		length;
-
-	if (function == F_PG_CLIENT_ENCODING)
-		return true;
-	if (get_func_rettype(function) != BYTEAOID)
-		return false;
-	name = get_func_name(function);
-	length = name == NULL ? 0 : strlen(name);
-	return length > 4 && strcmp(name + length - 4, "send") == 0;
+	return function == F_PG_CLIENT_ENCODING || get_func_rettype(function) == BYTEAOID;
 }
 
 static bool

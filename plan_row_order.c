@@ -160,20 +160,16 @@ has_row_trigger(Relation table, int16 events)
 }
 
 /*
- * Volatile functions of core, by any arguments, that change what current_setting() or
- * random() returns next.
+ * May function, of core, change what the query returns for the next row, as set_config()
+ * and random() do, or run a query?  What is parallel safe changes nothing in the session;
+ * of the others, defaults call nextval().
  */
-static const char *const changing_session[] = {
-	"array_sample", "array_shuffle", "random", "random_normal", "set_config", "setseed"
-};
-
-/* Is function of core one of these, or does it run queries? */
 static bool
 core_function_depends_on_order(Oid function)
 {
 	return tp_is_user_code(function) ||
 		(func_volatile(function) == PROVOLATILE_VOLATILE &&
-		 tp_is_named(function, changing_session, lengthof(changing_session)));
+		 func_parallel(function) != PROPARALLEL_SAFE && function != F_NEXTVAL);
 }
 
 /*
