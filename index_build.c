@@ -205,81 +205,29 @@ refusal_to_build(Relation heap, Relation index)
 }
 
 /*
- * Costs, in planner cost units, from times of builds of 2 million rows.  The planner's
- * estimate for a sort is of little use here: it knows nothing of abbreviated keys and
- * of collations.
+ * The cost of a comparison of keys that are passed by value, or not, in
+ * cpu_operator_cost, from times of builds of 2 million rows.  The planner's estimate
+ * for a sort is of little use here: it knows nothing of abbreviated keys and of
+ * collations.
  */
-/* of a comparison of keys that are passed by value, or not, in cpu_operator_cost */
 #define COMPARE_BY_VALUE	0.65
 #define COMPARE_BY_REFERENCE	2.0
-/* of a row's key in a BRIN index, and in a GIN index */
-#define SUMMARIZE_KEY		2.0
-#define EXTRACT_KEYS		40.0
-/* of the look at a row for hints */
-#define LOOK_AT_ROW			2.0
-/* bytes of a row in a sort's memory: SortTuple, chunk header, index tuple */
-#define SORTED_ROW			56.0
-/* of the look at a page of the TOAST table, in seq_page_cost */
+/* of the look at a page before, in seq_page_cost */
 #define LOOK_AT_PAGE		0.5
 
 /*
- * The cost of a row of the table if the leader builds alone, without writing the
- * index, which it does alone in any case.  Nobody knows how many rows a partial index
- * has, so none of its keys counts.
- */
-static Cost
-cost_of_row(Relation index, IndexInfo *info, double rows)
-{
-	Oid			am = index->rd_rel->relam;
-	QualCost	expressions;
-	QualCost	predicate;
-	double		keys = 0;
-
-	cost_qual_eval(&expressions, info->ii_Expressions, NULL);
-	cost_qual_eval(&predicate, info->ii_Predicate, NULL);
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-	{
-		if (am == BRIN_AM_OID)
-			keys += SUMMARIZE_KEY;
-		else if (am != BTREE_AM_OID)
-			keys += EXTRACT_KEYS;
-		else if (TupleDescAttr(RelationGetDescr(index), i)->attbyval)
-			keys += COMPARE_BY_VALUE * log2(rows);
-		else
-			keys += COMPARE_BY_REFERENCE * log2(rows);
-	}
-	if (info->ii_Predicate != NIL)
-		return cpu_tuple_cost + predicate.per_tuple;
-	return cpu_tuple_cost + expressions.per_tuple + keys * cpu_operator_cost;
-}
-
-/*
- * The number of rows of heap that nobody has deleted or replaced, by some of its pages.
- * Most indexes are built before the first ANALYZE, when the planner knows no more than
- * the types of its columns.
+ * The number of rows of heap, by the page in its middle.  Most indexes are built before
+ * the first ANALYZE, when the planner knows no more than the types of its columns.
  */
 static double
-live_rows(Relation heap)
+rows_by_a_page(Relation heap)
 {
-	const int	sample = 16;
 	double		pages = RelationGetNumberOfBlocks(heap);
-	double		rows = 0;
+	Buffer		buffer = ReadBuffer(heap, pages / 2);
+	double		rows = pages * PageGetMaxOffsetNumber(BufferGetPage(buffer));
 
-	for (int i = 0; i < sample; i++)
-	{
-		Buffer		buffer = ReadBuffer(heap, pages * i / sample);
-		Page		page = BufferGetPage(buffer);
-
-		for (OffsetNumber off = PageGetMaxOffsetNumber(page); off > 0; off--)
-		{
-			ItemId		lp = PageGetItemId(page, off);
-
-			rows += ItemIdIsNormal(lp) &&
-				HeapTupleHeaderIsOnlyLocked((HeapTupleHeader) PageGetItem(page, lp));
-		}
-		ReleaseBuffer(buffer);
-	}
-	return Max(rows * pages / sample, 2);
+	ReleaseBuffer(buffer);
+	return Max(rows, 2);
 }
 
 /*
@@ -292,19 +240,27 @@ pays(Relation heap, Relation index, IndexInfo *info, double toast_pages)
 {
 	FlushCost	flush = tp_flush_estimate(list_make1_oid(RelationGetRelid(heap)), NIL, false);
 	Cost		price = flush.cost - flush.search;
-	double		rows = live_rows(heap);
+	double		pages = RelationGetNumberOfBlocks(heap);
+	double		rows = rows_by_a_page(heap);
 	double		processes = Min(info->ii_ParallelWorkers + 1, tp_usable_processors());
-	Cost		saving = rows * cost_of_row(index, info, rows) * (1 - 1 / processes) -
-		parallel_setup_cost - flush.search - LOOK_AT_ROW * cpu_operator_cost * rows;
+	QualCost	expressions;
+	double		comparison = 0;
+	Cost		saving;
 
-	/* if it is for an expression, reading it by workers saves as much */
+	/* reads more than it sorts, or nobody knows how many rows it has */
+	if (index->rd_rel->relam == BRIN_AM_OID || info->ii_Predicate != NIL)
+		return false;
+	cost_qual_eval(&expressions, info->ii_Expressions, NULL);
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+		comparison += TupleDescAttr(RelationGetDescr(index), i)->attbyval ?
+			COMPARE_BY_VALUE : COMPARE_BY_REFERENCE;
+
+	/* of an expression, reading the TOAST table by workers saves as much */
 	if (info->ii_Expressions == NIL)
-		saving -= LOOK_AT_PAGE * seq_page_cost * toast_pages;
-	/* each process writes its rows to a file, one alone only what has no room */
-	if (index->rd_rel->relam != BRIN_AM_OID &&
-		(info->ii_Predicate != NIL ||
-		 rows * SORTED_ROW < maintenance_work_mem * 1024.0))
-		saving -= rows * cpu_tuple_cost;
+		pages += toast_pages;
+	saving = rows * (expressions.per_tuple + comparison * cpu_operator_cost * log2(rows)) *
+		(1 - 1 / processes) - LOOK_AT_PAGE * seq_page_cost * pages -
+		parallel_setup_cost - flush.search;
 	if (saving > price - flush.account)
 		return true;
 	if (saving > 0)
