@@ -26,18 +26,19 @@ OBJS = \
 	localbuf_share.o \
 	localbuf_stats.o \
 	plan_call.o \
+	plan_explain.o \
 	plan_expression.o \
-	plan_flush_node.o \
-	plan_gather_cost.o \
+	plan_facts.o \
 	plan_lookup.o \
+	plan_note.o \
 	plan_paths.o \
+	plan_place.o \
 	plan_portions.o \
 	plan_processors.o \
+	plan_refuse.o \
 	plan_row_order.o \
-	plan_run_ahead.o \
 	plan_saving.o \
 	plan_statement.o \
-	plan_walk.o \
 	readonly_heap.o \
 	readonly_phase.o \
 	session.o \

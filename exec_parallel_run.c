@@ -37,42 +37,32 @@ static const char many_temp_tables[] = "workers would have to open too many temp
  * The second look: is a parallel plan, of which these are the flush nodes, no
  * longer worth its flush, so that it is cheaper if the leader runs it alone?
  * A cached plan may have been made when the tables were clean, and be executed
- * after a gigabyte has been loaded; and the planner has not charged the
- * indexes that it scans.  If the charge is higher than when the plan was made,
- * and than what the workers save, which is in the flush nodes (plan_saving.c),
- * the plan runs without parallel mode, and nothing is written.  The same if workers
- * would run user code and have to open more tables before that than they pay for
+ * after a gigabyte has been loaded.  If the charge is higher than when the plan was made,
+ * and than what the workers save, of both of which saving is the note in the plan
+ * (plan_note.c), the plan runs without parallel mode, and nothing is written.  The same if
+ * workers would run user code and have to open more tables before that than they pay for
  * (exec_worker_refuse.c): the planner does not know which plan runs user code.
- * Returns which of the two, or NULL.  Sets *savings, NIL so far, to what the workers
- * save, for tp_credit_savings().  Allocates in the current memory context, and frees
+ * Returns which of the two, or NULL.  Allocates in the current memory context, and frees
  * nothing.
  */
 static const char *
-why_leader_is_cheaper(List *flush_nodes, List **savings)
+why_leader_is_cheaper(List *flush_nodes, const FlushSaving *saving)
 {
-	Cost		planned = 0;	/* the charge when planned */
-	Cost		charge = 0;		/* the charge now, without the search */
-	Cost		search = 0;
-	Cost		saving = 0;
+	FlushCost	now = tp_flush_estimate(saving->relids, saving->indexes,
+										tp_flush_node_plan(linitial(flush_nodes))->any_user_code);
+	Cost		charge = now.charge - now.search;
 	int			user_code = 0;	/* nodes whose workers may run it */
 	ListCell   *lc;
 
 	foreach(lc, flush_nodes)
 	{
 		const FlushPlan *plan = tp_flush_node_plan(lfirst(lc));
-		FlushCost	now = tp_flush_estimate(plan->relids, plan->indexes,
-											plan->any_user_code);
 
-		*savings = lappend(*savings, unconstify(FlushSaving *, &plan->saving));
-		planned += plan->planned.charge;
-		charge += now.charge - now.search;
-		search += now.search;
-		saving += plan->saving.saving;
 		user_code += plan->user_code && plan->relids != NIL;
 	}
-	if (charge + search > planned && charge > saving)
+	if (charge > saving->charge && charge > saving->saving)
 		return leader_is_cheaper;
-	if (user_code > 0 && tp_too_many_to_refuse((saving - charge) / user_code))
+	if (user_code > 0 && tp_too_many_to_refuse((saving->saving - charge) / user_code))
 		return many_temp_tables;
 	return NULL;
 }
@@ -151,20 +141,21 @@ void
 tp_run_parallel(PlanState *root, const char *refusal, bool only_ours,
 				ParallelRun run, void *arg)
 {
+	PlannedStmt *stmt = root->state->es_plannedstmt;
 	MemoryContext context = AllocSetContextCreate(root->state->es_query_cxt,
 												  "temporary tables read by workers",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
 	List	   *flush_nodes = tp_find_flush_nodes(root);
-	List	   *savings = NIL;
+	FlushSaving saving = tp_saving_of(stmt);
 	int			nest_level = 0;
 
 	if (refusal == NULL && flush_nodes != NIL)
-		refusal = tp_enabled ? why_leader_is_cheaper(flush_nodes, &savings) :
+		refusal = tp_enabled ? why_leader_is_cheaper(flush_nodes, &saving) :
 			"temp_parallel.enabled is off";
 	if (refusal == NULL && (flush_nodes != NIL || only_ours) &&
 		tp_client_has_other_encoding() &&
-		tp_must_run_in_leader(root->state->es_plannedstmt, only_ours))
+		tp_must_run_in_leader(tp_gather_facts(stmt, tp_statement_facts(stmt).gathers), only_ours))
 		refusal = "client_encoding has changed since the plan was made";
 	MemoryContextSwitchTo(old);
 
@@ -173,7 +164,7 @@ tp_run_parallel(PlanState *root, const char *refusal, bool only_ours,
 		tp_skip_flush_nodes(flush_nodes, refusal);
 		run(false, arg);
 		if (refusal == leader_is_cheaper)
-			(void) tp_credit_savings(savings, NULL, root);
+			(void) tp_credit_saving(&saving, root);
 	}
 	else
 	{

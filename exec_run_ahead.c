@@ -335,18 +335,11 @@ tp_run_portions_ahead(QueryDesc *queryDesc)
 	List	   *flush_nodes = tp_find_flush_nodes(queryDesc->planstate);
 	CustomScan *node = NULL;
 	Plan	   *place = NULL;
-	Cost		saving = 0;
-	ListCell   *lc;
+	FlushSaving saving = tp_saving_of(stmt);
 
-	foreach(lc, flush_nodes)
-	{
-		const FlushPlan *plan = tp_flush_node_plan(lfirst(lc));
-
-		saving += plan->saving.saving - plan->planned.charge;
-	}
 	if (flush_nodes != NIL && stmt->commandType == CMD_SELECT && !stmt->hasModifyingCTE)
 		node = tp_node_for_execution(stmt, tp_flush_node_plan(linitial(flush_nodes)),
-									 saving, &place);
+									 saving.saving - saving.charge, &place);
 	while (node != NULL && *link != NULL)
 	{
 		if ((*link)->plan == place)

@@ -280,7 +280,7 @@ check_flushed_walker(PlanState *ps, void *context)
 
 /*
  * Raise an internal error if ps, or a node below it, subplans included, has a
- * temporary table or an index of one open that is not in plan's lists: what plan_walk.c
+ * temporary table or an index of one open that is not in plan's lists: what plan_facts.c
  * may have missed in the plan tree causes an error, not a wrong answer.
  */
 void
@@ -317,7 +317,7 @@ is_sent_by_leader(QueryDesc *queryDesc)
  * copy of the statement, as ExecSerializePlan() does with unsafe ones: their tables are
  * not flushed, and some index access methods read a page when a scan is initialized.
  *
- * A node that plan_walk.c does not know may run any subplan, so then all of them stay.
+ * A node that plan_facts.c does not know may run any subplan, so then all of them stay.
  * Such a statement has no temporary tables (see tp_place_flush_nodes()).
  */
 static void
@@ -381,8 +381,8 @@ tp_worker_begin(QueryDesc *queryDesc)
 
 	/*
 	 * As many local buffers as the plan needs (see pool_of_worker() of
-	 * plan_flush_node.c), but at most those of the leader, with which it runs
-	 * the same plan; and as many as are to be adopted besides.
+	 * plan_place.c), but at most those of the leader, with which it runs the
+	 * same plan; and as many as are to be adopted besides.
 	 */
 	tp_worker_open_pool(RelationGetSmgr((Relation) linitial(phase.relations)),
 						Min(Max(flushed.pool, LEAST_WORKER_POOL),

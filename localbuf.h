@@ -134,18 +134,20 @@ extern void tp_account_close_all(void);
 /* flush_cost.c */
 typedef struct FlushCost
 {
-	int			allocated;		/* buffers in the pool, all relations */
-	int			dirtied;		/* pages that the flush would write */
 	Cost		cost;			/* of the flush */
 	Cost		account;		/* what the tables' accounts pay of it */
-	int			shareable;		/* those pages that workers can read in the
-								 * leader's memory instead */
-	Cost		rent;			/* of that, and of writing the others */
-	bool		share;			/* is the rent lower than the cost less the
-								 * account? */
-	Cost		charge;			/* the lower one of these, with the search */
+	Cost		rent;			/* of reading pages in the leader's memory,
+								 * and of writing the others */
+	Cost		charge;			/* that, or the cost less the account, with
+								 * the search */
 	Cost		search;			/* what remains of both once all pages are
 								 * clean */
+	int			allocated;		/* buffers in the pool, all relations */
+	int			dirtied;		/* pages that the flush would write */
+	int			shareable;		/* those pages that workers can read in the
+								 * leader's memory instead */
+	int			share;			/* is the rent lower than the cost less the
+								 * account?  (An int leaves no padding.) */
 } FlushCost;
 
 extern FlushCost tp_flush_cost_of_tables(LocalBufStats *stats, List *relids,

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * plan.h
- *	  Planning: paths over temporary tables, the charge for the flush, and the
- *	  flush node in a finished plan.
+ *	  Planning: two plans of a statement and the choice between them, paths over
+ *	  temporary tables, and the nodes in a finished plan.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,84 +22,26 @@ extern void tp_add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel,
 										Index rti, RangeTblEntry *rte);
 extern void tp_aggregate_arrays_in_leader(PlannerInfo *root);
 
-/* plan_saving.c */
-/* what workers would save if their tables were clean */
-typedef struct FlushSaving
-{
-	Cost		saving;			/* less what their launch and the search cost */
-	Cost		charge;			/* for writing pages, when planned */
-	List	   *relids;			/* temporary tables that they read */
-	List	   *indexes;		/* those of their indexes that they scan */
-} FlushSaving;
-
-/* What a Gather is over, in a query level. */
-typedef enum GatherOver
-{
-	GATHER_SCAN,				/* one of several base relations */
-	GATHER_JOIN,				/* those that workers may read */
-	GATHER_WHOLE,				/* the topmost relation */
-	GATHER_UNION				/* the parts of a set operation */
-} GatherOver;
-
-/* the same for a Gather, while a statement is planned */
-typedef struct GatherSaving
-{
-	PlannerInfo *root;			/* query level */
-	GatherOver	over;
-	Cost		serial;			/* of the best path that gathers no more than
-								 * a part */
-	Cost		alone;			/* of the best path without any Gather */
-	Cost		search;			/* of the pool, of which the saving is net */
-	FlushSaving saving;
-} GatherSaving;
-
-extern FlushSaving tp_saving_of_gather(List *notes, List *relids,
-									   List *indexes, Cost charge);
-extern void tp_attach_savings(PlannedStmt *stmt, List *flushed, List *notes);
-extern void tp_copy_savings(PlannedStmt *from, PlannedStmt *stmt);
-extern bool tp_has_savings(PlannedStmt *stmt);
-extern List *tp_savings_of(PlannedStmt *stmt);
-extern bool tp_credit_savings(List *savings, PlannedStmt *stmt, PlanState *root);
-
 /* plan_call.c */
-typedef struct Planning			/* a call of the planner */
+/* What the planner is called for */
+typedef enum PlanFor
 {
-	struct Planning *outer;
-	bool		temp_tables;	/* may workers read temporary tables? */
-	bool		modifies;		/* a table, by rows that workers may find */
+	PLAN_AS_CORE,				/* a plan with no thought of temporary tables */
+	PLAN_QUERY,					/* workers may read temporary tables */
+	PLAN_MODIFICATION,			/* the same, to find the rows that are changed */
+	PLAN_PORTIONS				/* or those that are fetched in portions */
+} PlanFor;
 
-	List	   *savings;		/* of GatherSaving, see plan_gather_cost.c */
-
-	/* parallel_setup_cost */
-	double		before;			/* to restore */
-	bool		saved;			/* will the server restore it, too? */
-	double		setup_cost;		/* without a charge */
-	double		charged;		/* what it was last set to */
-} Planning;
-
-extern Planning *tp_planning_temp_tables(void);
+extern bool tp_planning_temp_tables(void);
 extern bool tp_planning_modification(void);
 extern void tp_allow_parallel(PlannerGlobal *glob, Query *parse);
-extern Cost tp_setup_cost_without_charge(void);
-extern void tp_charge_gathers(Cost charge);
-extern PlannedStmt *tp_call_planner(const PlannerCall *call, Planning *planning);
-
-/* plan_gather_cost.c */
-extern void tp_charge_gather_of_rel(PlannerInfo *root, RelOptInfo *rel);
-extern void tp_charge_gather_of_setop(PlannerInfo *root, RelOptInfo *final);
-extern RelOptInfo *tp_standard_join_search(PlannerInfo *root, int levels_needed,
-										   List *initial_rels);
-extern RelOptInfo *tp_join_search_with_flush_cost(join_search_hook_type next,
-												  PlannerInfo *root,
-												  int levels_needed,
-												  List *initial_rels);
+extern PlannedStmt *tp_call_planner(const PlannerCall *call, PlanFor purpose);
 
 /* plan_processors.c */
 extern int	tp_usable_processors(void);
-extern double tp_parallel_divisor(int workers);
 extern int	tp_process_limit(Plan *plan, int workers);
 
-/* plan_walk.c */
+/* plan_facts.c */
 #define FLUSH_NODE_NAME		"TempFlush"
 #define RUN_AHEAD_NODE_NAME	"RunAhead"
 
@@ -128,10 +70,18 @@ typedef struct PlanFacts
 	bool		calls_unsafe;	/* one that is parallel unsafe */
 	bool		depends_on_client;	/* on the encoding of the client */
 	bool		has_params;		/* uses external parameters */
-	bool		unknown;		/* has nodes that plan_walk.c does not know */
+	bool		unknown;		/* has nodes that plan_facts.c does not know */
 	List	   *depends;		/* of PlanInvalItem, for functions of
 								 * aggregates, which core does not record */
 } PlanFacts;
+
+typedef struct GatherFacts
+{
+	Plan	   *gather;
+	PlanFacts	below;			/* what each process runs */
+	bool		repeats_what_varies;	/* does it run a part as a whole that
+										 * has another result each time? */
+} GatherFacts;
 
 typedef struct Lookup			/* a scan that is executed more than once */
 {
@@ -148,8 +98,7 @@ extern Plan **tp_tuple_bound_child(Plan *plan);
 extern List *tp_plan_expressions(Plan *plan);
 extern PlanFacts tp_plan_facts(Plan *plan, PlannedStmt *stmt);
 extern PlanFacts tp_statement_facts(PlannedStmt *stmt);
-extern bool tp_repeats_what_varies(Plan *plan, const PlanFacts *facts,
-								   PlannedStmt *stmt);
+extern List *tp_gather_facts(PlannedStmt *stmt, List *gathers);
 extern PlanFacts tp_expression_facts(List *expressions, PlannedStmt *stmt);
 extern void tp_add_dependencies(PlannedStmt *stmt, const PlanFacts *facts);
 
@@ -168,42 +117,9 @@ extern PlanInvalItem *tp_dependency(Oid function);
 
 /* plan_lookup.c */
 extern double tp_pages_of_lookups(List *lookups, bool with_subplans);
-extern Cost tp_cost_of_copies(PlannedStmt *stmt);
+extern Cost tp_cost_of_copies(List *lookups);
 
-/* plan_flush_node.c */
-/* A worker has so many local buffers, or the session's temp_buffers if that is less. */
-#define LEAST_WORKER_POOL	1024
-
-typedef struct FlushPlan
-{
-	List	   *relids;			/* temporary tables that the workers may read */
-	List	   *indexes;		/* those of their indexes that they may read */
-	FlushCost	planned;		/* the planner's estimate */
-	FlushSaving saving;			/* what the workers save, of these */
-	int			pool;			/* size of the pool that a worker needs */
-	bool		user_code;		/* may workers run functions that are not
-								 * core's? */
-	int			leader_pins;	/* local buffers that the leader needs for the
-								 * whole statement */
-	bool		any_user_code;	/* may any process run such functions while
-								 * there are workers? */
-	bool		any_volatile;	/* or a volatile function that may look at its
-								 * statement? */
-	bool		calls_volatile; /* or any volatile function? */
-	int			processes;		/* that may run the plan below; 0: no limit */
-} FlushPlan;
-
-extern CustomScan *tp_custom_scan_above(Plan *child, const char *name,
-										int plan_node_id);
-extern const char *tp_flush_plan_release(CustomScan *cscan);
-extern FlushPlan tp_flush_plan(CustomScan *cscan);
-extern CustomScan *tp_find_flush_node(Plan *top);
-extern bool tp_client_has_other_encoding(void);
-extern bool tp_must_run_in_leader(PlannedStmt *stmt, bool only_ours);
-extern List *tp_place_flush_nodes(PlannedStmt *stmt,
-								  const Planning *planning);
-
-/* plan_run_ahead.c */
+/* plan_note.c */
 typedef enum RunAheadRefusal
 {
 	RUN_AHEAD_ALLOWED,
@@ -223,9 +139,62 @@ typedef enum RunAheadRefusal
 	RUN_AHEAD_TOO_LARGE,
 	NO_WORKERS_MODIFYING_WITH,	/* from here on, of a query */
 	NO_WORKERS_LOCKS,
-	NO_WORKERS_UNSAFE
+	NO_WORKERS_UNSAFE,
+	NO_WORKERS_PLANNING
 } RunAheadRefusal;
 
+/* what workers save in a statement if its tables are clean, or would save */
+typedef struct FlushSaving
+{
+	Cost		saving;			/* less the search of the pool */
+	Cost		charge;			/* for writing pages, when planned */
+	List	   *relids;			/* temporary tables that they read */
+	List	   *indexes;		/* those of their indexes that they scan */
+} FlushSaving;
+
+extern void tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal);
+extern RunAheadRefusal tp_refusal_of(PlannedStmt *stmt);
+extern void tp_note_saving(PlannedStmt *stmt, const FlushSaving *saving, bool lost);
+extern bool tp_has_lost_saving(PlannedStmt *stmt);
+extern FlushSaving tp_saving_of(PlannedStmt *stmt);
+extern void tp_replan_for(Oid relid);
+
+/* plan_saving.c */
+extern bool tp_credit_saving(const FlushSaving *saving, PlanState *root);
+
+/* plan_place.c */
+/* A worker has so many local buffers, or the session's temp_buffers if that is less. */
+#define LEAST_WORKER_POOL	1024
+
+typedef struct FlushPlan
+{
+	FlushCost	planned;		/* the planner's estimate for this Gather */
+	int			pool;			/* size of the pool that a worker needs */
+	int			leader_pins;	/* local buffers that the leader needs for the
+								 * whole statement */
+	int			processes;		/* that may run the plan below; 0: no limit */
+	bool		user_code;		/* may workers run functions that are not
+								 * core's? */
+	bool		any_user_code;	/* may any process run such functions while
+								 * there are workers? */
+	bool		any_volatile;	/* or a volatile function that may look at its
+								 * statement? */
+	bool		calls_volatile; /* or any volatile function? */
+	List	   *relids;			/* temporary tables that the workers may read */
+	List	   *indexes;		/* those of their indexes that they may read */
+} FlushPlan;
+
+extern const char *tp_flush_plan_release(CustomScan *cscan);
+extern FlushPlan tp_flush_plan(CustomScan *cscan);
+extern CustomScan *tp_find_flush_node(Plan *top);
+extern FlushCost tp_place_flush_nodes(PlannedStmt *stmt, PlanFacts *all,
+									  List *gathers, FlushSaving *saving);
+extern bool tp_rows_exceed_file_limit(const Plan *plan);
+extern CustomScan *tp_run_ahead_node(Plan *child, int plan_node_id);
+extern void tp_place_run_ahead_node(PlannedStmt *stmt, List *defaults,
+									int plan_node_id);
+
+/* plan_refuse.c */
 /*
  * A plan that is run ahead has to cost this part of the one without workers, or less.
  * Core has no such plan for any table, so where an estimate is wrong it is a loss that
@@ -237,18 +206,15 @@ typedef enum RunAheadRefusal
 extern bool tp_reads_large_table(Query *query);
 extern bool tp_may_run_ahead(Query *query);
 extern bool tp_inserts_values(Query *query);
-extern RunAheadRefusal tp_query_refusal(Query *query);
-extern RunAheadRefusal tp_run_ahead_refusal(Query *query);
+extern RunAheadRefusal tp_query_refusal(Query *query, PlanFor purpose);
 extern bool tp_have_subplan(List *expressions);
-extern RunAheadRefusal tp_plan_refusal(PlannedStmt *stmt, List *defaults);
+extern bool tp_client_has_other_encoding(void);
+extern bool tp_must_run_in_leader(List *gathers, bool only_ours);
+extern bool tp_workers_may_run(PlannedStmt *stmt, const PlanFacts *all,
+							   List *gathers, bool only_ours);
+extern RunAheadRefusal tp_modification_refusal(PlannedStmt *stmt, const PlanFacts *all,
+											   List *gathers, List *defaults);
 extern List *tp_take_defaults(Query *query);
-extern void tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal);
-extern RunAheadRefusal tp_refusal_of(PlannedStmt *stmt);
-extern void tp_explain_refusal(RunAheadRefusal refusal, ExplainState *es);
-extern bool tp_rows_exceed_file_limit(const Plan *plan);
-extern CustomScan *tp_run_ahead_node(Plan *child, int plan_node_id);
-extern void tp_place_run_ahead_node(PlannedStmt *stmt, List *defaults);
-extern bool tp_gains_enough(PlannedStmt *stmt, const Plan *ours, const Plan *serial);
 
 /* plan_row_order.c */
 extern RunAheadRefusal tp_order_refusal(PlannedStmt *stmt, List *above);
@@ -257,13 +223,16 @@ extern RunAheadRefusal tp_order_refusal(PlannedStmt *stmt, List *above);
 extern bool tp_reads_all_first(PlannedStmt *stmt);
 extern bool tp_may_run_portions_ahead(Query *query);
 extern bool tp_finds_first_row_late(PlannedStmt *serial);
-extern RunAheadRefusal tp_place_for_portions(PlannedStmt *stmt,
-											 PlannedStmt *serial);
+extern RunAheadRefusal tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial,
+											 const PlanFacts *all, Plan *ours,
+											 Plan *first_row);
 extern CustomScan *tp_node_for_execution(PlannedStmt *stmt, const FlushPlan *first,
 										 Cost saving, Plan **place);
 
+/* plan_explain.c */
+extern void tp_explain_saving(PlannedStmt *stmt, ExplainState *es);
+
 /* plan_statement.c */
 extern PlannedStmt *tp_plan_statement(const PlannerCall *call);
-extern void tp_explain_saving(PlannedStmt *stmt, ExplainState *es);
 
 #endif							/* PLAN_H */

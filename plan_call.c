@@ -1,47 +1,44 @@
 /*-------------------------------------------------------------------------
  *
  * plan_call.c
- *	  A call of the planner, and what is set while it runs.
+ *	  A call of the planner, and what its hooks know of it.
  *
- * The planner's hooks have to know what is being planned: a statement whose
- * workers may read temporary tables, one that changes a table by rows that workers may
- * find, or neither.  Calls nest, as the planner may evaluate a function that runs other
+ * The planner's hooks have to know what is being planned: a statement whose workers
+ * may read temporary tables, one that changes a table by rows that workers may find, or
+ * neither.  Calls nest, as the planner may evaluate a function that runs other
  * statements.  So they are on a stack, and the hooks look at the innermost one.
  *
- * To charge a Gather, parallel_setup_cost is raised while core makes its path
- * (plan_gather_cost.c).
- *
- * The invariant: when a call ends or fails, the one outside it is the innermost
- * again, and parallel_setup_cost has its former value, unless a function that the
- * planner evaluates has set it.  A nested statement, planned by such a function,
- * is planned with the former value too, or with what the function has set.  Only a
- * function that reads the setting itself sees the charge.
+ * The invariant: when a call ends or fails, the one outside it is the innermost again.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "catalog/pg_proc.h"
-#include "optimizer/optimizer.h"
-#include "utils/guc.h"
 
 #include "plan.h"
+
+typedef struct Planning
+{
+	struct Planning *outer;
+	PlanFor		purpose;
+} Planning;
 
 /* the innermost call, or NULL */
 static Planning *innermost = NULL;
 
-/* The call whose workers may read temporary tables, if that is the innermost. */
-Planning *
+/* May workers of the statement that is being planned read temporary tables? */
+bool
 tp_planning_temp_tables(void)
 {
-	return innermost != NULL && innermost->temp_tables ? innermost : NULL;
+	return innermost != NULL && innermost->purpose != PLAN_AS_CORE;
 }
 
 /* Is a statement being planned that changes a table, by rows that workers may find? */
 bool
 tp_planning_modification(void)
 {
-	return innermost != NULL && innermost->modifies;
+	return innermost != NULL && innermost->purpose == PLAN_MODIFICATION;
 }
 
 /*
@@ -69,108 +66,28 @@ tp_allow_parallel(PlannerGlobal *glob, Query *parse)
 	glob->parallelModeOK = true;
 }
 
-/* ----------
- * parallel_setup_cost
- * ----------
- */
-
 /*
- * Returns parallel_setup_cost without a charge.  If it was changed since the
- * last charge, the new value becomes the base for further charges.
- */
-Cost
-tp_setup_cost_without_charge(void)
-{
-	if (parallel_setup_cost != innermost->charged)
-	{
-		innermost->setup_cost = innermost->before = parallel_setup_cost;
-		innermost->charged = parallel_setup_cost;
-	}
-	return innermost->setup_cost;
-}
-
-/*
- * Have the server restore parallel_setup_cost, too, at the end and after an
- * error.  Otherwise, if a function evaluated by the planner changes the setting
- * and fails, the server would restore the value including the charge.
- */
-static void
-save_setup_cost(void)
-{
-	parallel_setup_cost = innermost->before;
-	(void) NewGUCNestLevel();	/* not changed in this one yet */
-	(void) set_config_option("parallel_setup_cost",
-							 psprintf("%.17g", innermost->before),
-							 PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
-	innermost->saved = true;
-}
-
-/*
- * Add charge to the cost of every Gather path that is made from now on, in place of
- * the last charge.
- */
-void
-tp_charge_gathers(Cost charge)
-{
-	Cost		setup_cost = tp_setup_cost_without_charge();
-
-	if (charge > 0 && !innermost->saved)
-		save_setup_cost();
-	innermost->charged = setup_cost + charge;
-	parallel_setup_cost = innermost->charged;
-}
-
-/* ----------
- * The call
- * ----------
- */
-static void
-begin_planning(Planning *planning)
-{
-	planning->outer = innermost;
-	planning->before = parallel_setup_cost;
-	if (innermost != NULL && parallel_setup_cost == innermost->charged)
-		parallel_setup_cost = innermost->setup_cost;
-	planning->setup_cost = planning->charged = parallel_setup_cost;
-	innermost = planning;
-}
-
-static void
-end_planning(Planning *planning)
-{
-	if (parallel_setup_cost == planning->charged)
-		parallel_setup_cost = planning->before;
-	innermost = planning->outer;
-}
-
-/*
- * Call the planner for what is in *planning, in which the other members are zero.
- * Returns the plan, without flush nodes, and in *planning what was charged, both in
- * the current memory context.  A statement with nothing in *planning is planned as
- * without this module.
+ * Call the planner for purpose.  Returns the plan, without the nodes of this module, in
+ * the current memory context.  Raises what the planner raises.
  */
 PlannedStmt *
-tp_call_planner(const PlannerCall *call, Planning *planning)
+tp_call_planner(const PlannerCall *call, PlanFor purpose)
 {
+	Planning	planning = {innermost, purpose};
 	PlannedStmt *volatile result;
-	int			guc_level;
 
-	if (innermost == NULL && !planning->temp_tables &&
-		!planning->modifies)
+	if (innermost == NULL && purpose == PLAN_AS_CORE)
 		return call->next(PLANNER_HOOK_UNPACK(&call->args));
 
-	guc_level = NewGUCNestLevel();
-	begin_planning(planning);
+	innermost = &planning;
 	PG_TRY();
 	{
 		result = call->next(PLANNER_HOOK_UNPACK(&call->args));
 	}
 	PG_FINALLY();
 	{
-		end_planning(planning);
+		innermost = planning.outer;
 	}
 	PG_END_TRY();
-	AtEOXact_GUC(true, guc_level);	/* after an error the abort does it */
 	return result;
 }

@@ -424,7 +424,7 @@ tp_add_expression(Node *node, PlanFacts *facts)
 
 /*
  * Does rtable name a temporary table of this session?  A plan scans only what
- * is in its range table, even with nodes that are unknown to plan_walk.c.
+ * is in its range table, even with nodes that are unknown to plan_facts.c.
  */
 bool
 tp_names_temp_table(List *rtable)

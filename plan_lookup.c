@@ -141,15 +141,14 @@ reads_of_lookup(const Lookup *lookup)
 }
 
 /*
- * What stmt's lookups in temporary tables cost each process, a worker or a
+ * What lookups, a List of Lookup, in temporary tables cost each process, a worker or a
  * leader, beyond the planner's estimate, which includes reading each page
  * once: 0 or more, in planner cost units.  Subplans are not counted.
  */
 Cost
-tp_cost_of_copies(PlannedStmt *stmt)
+tp_cost_of_copies(List *lookups)
 {
 	double		buffers = tp_pool_size();
-	List	   *lookups = tp_statement_facts(stmt).lookups;
 	double		pages = tp_pages_of_lookups(lookups, false);
 	double		reads = 0;
 	ListCell   *lc;

@@ -8,8 +8,7 @@
  * paths have been made and before they are gathered.  In that hook, this file
  * applies core's remaining rules again and rebuilds the paths with core's
  * functions.  Core builds on them as on any others, at the same costs as over
- * permanent tables: the flush is charged to the Gather, see
- * plan_gather_cost.c.
+ * permanent tables; what the flush costs is added to the finished plan.
  *
  * A temporary child keeps its whole append relation (partitions, inheritance,
  * UNION ALL), with its permanent siblings, out of parallel plans.  So children
@@ -154,40 +153,6 @@ may_be_parallel(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 		}
 	}
 	return true;
-}
-
-/*
- * Can any relation of this query level have a partial path?  A cheap test by
- * the thresholds of compute_parallel_worker() of allpaths.c, so that
- * statements on small temporary tables are planned as fast as without this
- * module.  True if there is anything but plain tables.
- */
-static bool
-partial_paths_possible(PlannerInfo *root)
-{
-	if (root->parent_root != NULL || debug_parallel_query != DEBUG_PARALLEL_OFF)
-		return true;
-
-	for (int rti = 1; rti < root->simple_rel_array_size; rti++)
-	{
-		RelOptInfo *rel = root->simple_rel_array[rti];
-		ListCell   *lc;
-
-		if (rel == NULL)
-			continue;
-		if (rel->rtekind != RTE_RELATION ||
-			rel->reloptkind != RELOPT_BASEREL ||
-			rel->rel_parallel_workers > 0 ||
-			rel->pages >= (BlockNumber) min_parallel_table_scan_size)
-			return true;
-		foreach(lc, rel->indexlist)
-		{
-			if (((IndexOptInfo *) lfirst(lc))->pages >=
-				(BlockNumber) min_parallel_index_scan_size)
-				return true;
-		}
-	}
-	return false;
 }
 
 /* ----------
@@ -419,7 +384,6 @@ tp_add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
 	if (!root->glob->parallelModeOK ||
 		rel->consider_parallel ||
 		IS_DUMMY_REL(rel) ||
-		!partial_paths_possible(root) ||
 		!(barred_by_temp_table(root, rel, rte) || tp_planning_modification()) ||
 		!may_be_parallel(root, rel, rte))
 		return;

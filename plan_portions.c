@@ -401,22 +401,21 @@ computes_at_the_same_time(Portions *portions, const Portions *alone, Plan **top)
 }
 
 /*
- * Give stmt, a plan that needs parallel mode, the node, if it does not need it then,
- * and is better than serial, the plan without workers; otherwise it must not be used.
- * Returns why it is refused.  Changes stmt in place.
+ * Give stmt, a plan that needs parallel mode, with facts all, the node, if it computes the
+ * same as serial, the plan without workers, when the first row is asked for; otherwise it
+ * must not be used, and needs parallel mode as before.  Returns why it is refused, and in
+ * *ours and *first_row what the two plans cost to their first row.  Changes stmt in place.
  *
  * A cursor can move backward if serial can.  Core decides that by the plan, unless
  * it was told.
  */
 RunAheadRefusal
-tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial)
+tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial, const PlanFacts *all,
+					  Plan *ours, Plan *first_row)
 {
 	Portions	alone = find_portions(serial);
 	Portions	portions = find_portions(stmt);
 	bool		backward = ExecSupportsBackwardScan(serial->planTree);
-	Plan		first_row = *serial->planTree;
-	Plan		ours;
-	PlanFacts	facts = tp_statement_facts(stmt);
 	CustomScan *node;
 	Cost		later;
 	Cost		keeping;
@@ -426,16 +425,14 @@ tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial)
 		portions.one_row != alone.one_row ||
 		!computes_at_the_same_time(&portions, &alone, &stmt->planTree))
 		return RUN_AHEAD_ALLOWED;
-	if (facts.unsafe || tp_must_run_in_leader(stmt, true))
-		return RUN_AHEAD_UNSAFE;
 	/* a clock, too, would be asked for all rows when the first one is fetched */
-	if (facts.is_volatile || (facts.calls_volatile && !portions.one_row))
+	if (all->is_volatile || (all->calls_volatile && !portions.one_row))
 		return RUN_AHEAD_VOLATILE;
 	if (tp_rows_exceed_file_limit(*portions.place))
 		return RUN_AHEAD_TOO_LARGE;
 
 	later = (*portions.place)->total_cost - (*portions.place)->startup_cost;
-	node = make_node(&portions, facts.last_node_id + 1);
+	node = make_node(&portions, all->last_node_id + 1);
 	keeping = node->scan.plan.total_cost - node->scan.plan.startup_cost;
 	if (backward)
 		node->flags |= CUSTOMPATH_SUPPORT_BACKWARD_SCAN;
@@ -448,18 +445,14 @@ tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial)
 		plan->total_cost = Max(plan->total_cost + keeping, plan->startup_cost);
 	}
 
-	ours = *stmt->planTree;
+	*ours = *stmt->planTree;
+	*first_row = *serial->planTree;
 	if (!portions.one_row)
 	{
-		ours.total_cost = ours.startup_cost + keeping;
-		first_row.total_cost = first_row.startup_cost;
+		ours->total_cost = ours->startup_cost + keeping;
+		first_row->total_cost = first_row->startup_cost;
 	}
-	if (!plan_costs_less(&ours, &first_row) ||
-		ExecSupportsBackwardScan(stmt->planTree) != backward)
-		return RUN_AHEAD_ALLOWED;
-	if (!tp_gains_enough(stmt, &ours, &first_row))
-		return RUN_AHEAD_GAINS_LITTLE;
-	stmt->parallelModeNeeded = false;
+	stmt->parallelModeNeeded = ExecSupportsBackwardScan(stmt->planTree) != backward;
 	return RUN_AHEAD_ALLOWED;
 }
 
@@ -482,7 +475,7 @@ groups_compute(Plan *plan)
  * The node for an execution of stmt, which has been planned with workers, of which
  * not all rows are asked for; and in *place what it is to be put above.  NULL if the
  * statement is not to be run ahead.  first is the plan of one of its flush nodes, and
- * saving what workers save in all of them.  The plan, which may be cached, is not
+ * saving what workers save.  The plan, which may be cached, is not
  * changed; nor can what an aggregation computes be taken out of it.  The
  * query itself is not known here: what core would do without workers is
  * estimated, and whether it would compute something of groups, or above them, before its
@@ -497,7 +490,7 @@ tp_node_for_execution(PlannedStmt *stmt, const FlushPlan *first, Cost saving,
 	Cost		serial;
 
 	if (portions.place == NULL || first->any_volatile ||
-		tp_must_run_in_leader(stmt, true))
+		tp_must_run_in_leader(tp_gather_facts(stmt, tp_statement_facts(stmt).gathers), true))
 		return NULL;
 	*place = *portions.place;
 	node = tp_run_ahead_node(*place, -1);

@@ -98,8 +98,8 @@ repeated_cost(Plan *plan)
  * The number of processes among which the planner divides the rows of a
  * partial path: get_parallel_divisor() of costsize.c, for so many workers.
  */
-double
-tp_parallel_divisor(int workers)
+static double
+parallel_divisor(int workers)
 {
 	double		divisor = workers;
 
@@ -122,7 +122,7 @@ tp_process_limit(Plan *plan, int workers)
 	if (workers + (parallel_leader_participation ? 1 : 0) <= processors)
 		return 0;
 	repeated = repeated_cost(plan);
-	divided = (plan->total_cost - repeated) * tp_parallel_divisor(workers);
+	divided = (plan->total_cost - repeated) * parallel_divisor(workers);
 	if (repeated < REPEATED_PART * plan->total_cost)
 		return 0;
 	return SLOWDOWN * repeated < divided * (1 - 1.0 / processors) ? processors : 1;

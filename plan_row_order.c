@@ -186,7 +186,7 @@ function_depends_on_order(Oid function, void *context)
 
 	if (function < FirstNormalObjectId)
 		return core_function_depends_on_order(function);
-	/* those of plan_saving.c are the last ones */
+	/* those of plan_note.c are the last ones */
 	stmt->invalItems = lcons(tp_dependency(function), stmt->invalItems);
 	if (func_volatile(function) != PROVOLATILE_VOLATILE)
 		return false;

@@ -34,8 +34,6 @@ static set_rel_pathlist_hook_type prev_set_rel_pathlist = NULL;
 static planner_setup_hook_type prev_planner_setup = NULL;
 #endif
 static rel_info_hook_type prev_rel_info = NULL;
-static join_search_hook_type prev_join_search = NULL;
-static create_upper_paths_hook_type prev_create_upper_paths = NULL;
 static ExecutorStart_hook_type prev_ExecutorStart = NULL;
 static ExecutorRun_hook_type prev_ExecutorRun = NULL;
 static ProcessUtility_hook_type prev_ProcessUtility = NULL;
@@ -66,14 +64,11 @@ static void
 temp_parallel_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
 							   RangeTblEntry *rte)
 {
-	if (tp_planning_temp_tables() || tp_planning_modification())
+	if (tp_planning_temp_tables())
 		tp_aggregate_arrays_in_leader(root);
 	/* children are treated with their topmost parent */
 	if (rel->reloptkind == RELOPT_BASEREL && tp_planning_temp_tables())
-	{
 		tp_add_worker_visible_paths(root, rel, rti, rte);
-		tp_charge_gather_of_rel(root, rel);
-	}
 	if (prev_set_rel_pathlist)
 		prev_set_rel_pathlist(root, rel, rti, rte);
 }
@@ -106,27 +101,6 @@ temp_parallel_rel_info(REL_INFO_HOOK_ARGS)
 		tp_allow_parallel(root->glob, top->parse);
 	}
 #endif
-}
-
-static RelOptInfo *
-temp_parallel_join_search(PlannerInfo *root, int levels_needed,
-						  List *initial_rels)
-{
-	if (tp_planning_temp_tables())
-		return tp_join_search_with_flush_cost(prev_join_search, root,
-											  levels_needed, initial_rels);
-	return prev_join_search(root, levels_needed, initial_rels);
-}
-
-static void
-temp_parallel_create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
-								 RelOptInfo *input_rel, RelOptInfo *output_rel,
-								 void *extra)
-{
-	if (prev_create_upper_paths)
-		prev_create_upper_paths(root, stage, input_rel, output_rel, extra);
-	if (stage == UPPERREL_FINAL && tp_planning_temp_tables())
-		tp_charge_gather_of_setop(root, output_rel);
 }
 
 /* ----------
@@ -171,16 +145,20 @@ static void
 temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 {
 	PlannedStmt *stmt = queryDesc->plannedstmt;
+	FlushSaving lost;
 	bool		first = !queryDesc->already_executed &&
 		!ScanDirectionIsNoMovement(direction);
 
 	run_executor(EXECUTOR_RUN_PASS);
 
 	/* not if it was left before all was read that workers would read */
-	if (first && tp_enabled && tp_has_savings(stmt) &&
-		(count == 0 || tp_reads_all_first(stmt)) &&
-		tp_credit_savings(NIL, stmt, queryDesc->planstate))
-		tp_session_stats.serial_by_flush++;
+	if (first && tp_enabled && tp_has_lost_saving(stmt) &&
+		(count == 0 || tp_reads_all_first(stmt)))
+	{
+		lost = tp_saving_of(stmt);
+		if (tp_credit_saving(&lost, queryDesc->planstate))
+			tp_session_stats.serial_by_flush++;
+	}
 }
 
 static void
@@ -318,10 +296,6 @@ _PG_init(void)
 #endif
 	prev_rel_info = rel_info_hook;
 	rel_info_hook = temp_parallel_rel_info;
-	prev_join_search = join_search_hook ? join_search_hook : tp_standard_join_search;
-	join_search_hook = temp_parallel_join_search;
-	prev_create_upper_paths = create_upper_paths_hook;
-	create_upper_paths_hook = temp_parallel_create_upper_paths;
 	prev_ExecutorStart = ExecutorStart_hook ? ExecutorStart_hook : standard_ExecutorStart;
 	ExecutorStart_hook = temp_parallel_ExecutorStart;
 	prev_ExecutorRun = ExecutorRun_hook ? ExecutorRun_hook : standard_ExecutorRun;

@@ -284,39 +284,6 @@ local_write_io_count(instr_time start, int nblocks)
 #endif
 }
 
-/*
- * From 18 on, the path with fewer disabled nodes wins, whatever the costs.
- * Before, a disabled node costs disable_cost more.
- */
-static inline int
-path_disabled_nodes(const Path *path)
-{
-#if PG_VERSION_NUM >= 180000
-	return path->disabled_nodes;
-#else
-	(void) path;
-	return 0;
-#endif
-}
-
-/*
- * The planner's cost of sorting this number of rows, of width bytes each, in
- * work_mem, of which the first limit are wanted, or all if that is negative:
- * cost_sort() of costsize.c, without the cost of its input.
- */
-static inline Cost
-sort_cost(double rows, int width, double limit)
-{
-	Path		sort;
-
-	cost_sort(&sort, NULL, NIL,
-#if PG_VERSION_NUM >= 180000
-			  0,
-#endif
-			  0, rows, width, 0, work_mem, limit);
-	return sort.total_cost;
-}
-
 /* Prune a page of rel, a heap, if that is worth it; 19 may pin the visibility map. */
 static inline void
 prune_heap_page(Relation rel, BlockNumber block)
@@ -611,13 +578,6 @@ make_grouped_paths(PlannerInfo *root, RelOptInfo *rel)
 	(void) rel;
 #endif
 }
-
-/* All relids of the query level; outer joins have one from 16 on. */
-#if PG_VERSION_NUM >= 160000
-#define query_level_relids(root)	((root)->all_query_rels)
-#else
-#define query_level_relids(root)	((root)->all_baserels)
-#endif
 
 /* 19 added the flags argument. */
 static inline void

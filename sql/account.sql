@@ -311,9 +311,8 @@ SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('SELECT count
 DROP FUNCTION pg_temp.inlined;
 DROP TABLE parted, parent, child;
 
--- A join search charges each Gather over a part of a join with the flush of all tables
--- that workers may read, here two of three, and only the accounts of these grow. If it
--- were charged with the third, too, it would never have workers.
+-- Workers may read two tables of three, and only the accounts of these grow. If the flush of
+-- the third was counted, too, there would never be workers.
 CREATE FUNCTION leader_only(int) RETURNS int LANGUAGE plpgsql PARALLEL RESTRICTED COST 0.1 AS 'BEGIN RETURN $1; END';
 CREATE TEMP TABLE few AS SELECT g AS id FROM generate_series(1, 10) g;
 VACUUM (ANALYZE) few;
@@ -325,7 +324,7 @@ SELECT relation, dirty_pages = 0 AS flushed FROM temp_parallel_tables ORDER BY r
 DROP TABLE few;
 DROP FUNCTION leader_only;
 
--- A subquery that is never executed does not prevent the flush of the other tables.
+-- A table that is only in a subquery that is never executed gets nothing, the other one its share.
 SELECT make_dirty(), make_dirty('u');
 SELECT * FROM run('SELECT count(*), sum(CASE WHEN k < 0 THEN (SELECT max(id) FROM u WHERE k < 5) ELSE id END) FROM t WHERE k < 5', 2);
 SELECT account('u');
@@ -445,8 +444,9 @@ RESET parallel_tuple_cost;
 RESET cpu_tuple_cost;
 SET temp_parallel.write_temp_page_cost = 5;
 
--- A statement that is run ahead has workers for one table only: the other one's account grows,
--- also if the plan depends on a function that RETURNING calls, which is kept beside what is lost.
+-- A statement that could have workers for one table only has none, and the other one's account
+-- grows, also if the plan depends on a function that RETURNING calls, which is kept beside what is
+-- lost.
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET temp_parallel.write_temp_page_cost = 20;

@@ -1,6 +1,6 @@
 --
--- Which Gather paths are charged for a flush: every one that could be chosen if
--- it were not.
+-- Every plan whose workers read temporary tables pays for the flush, whatever its
+-- Gathers are over.
 --
 LOAD 'temp_parallel';
 SET max_parallel_workers_per_gather = 2;
@@ -84,9 +84,8 @@ END $$;
 
 -- Each query with one row up to all rows, and with five values of
 -- parallel_setup_cost.  If a flush costs nothing, enough rows make each query
--- parallel; if it costs more than anything else, none is.  A Gather path that is
--- not charged although it can be chosen would show as a query that is parallel
--- nevertheless.
+-- parallel; if it costs more than anything else, none is.  A Gather whose flush
+-- is not counted would show as a query that is parallel nevertheless.
 CREATE TEMP TABLE planned AS
 SELECT n, query, nrows, setup_cost,
 	   pg_temp.is_parallel(replace(query, '@', nrows::text), setup_cost, 0) AS free,
@@ -98,7 +97,7 @@ SELECT query, nrows, setup_cost FROM planned WHERE prohibitive ORDER BY n, nrows
 SELECT query AS never_parallel FROM planned GROUP BY n, query HAVING NOT bool_or(free) ORDER BY n;
 
 -- The same with each of the settings that disable paths.
-CREATE FUNCTION pg_temp.uncharged_with(setting text) RETURNS TABLE (query text, nrows int, setup_cost int)
+CREATE FUNCTION pg_temp.parallel_with(setting text) RETURNS TABLE (query text, nrows int, setup_cost int)
 LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM set_config(setting, 'off', true);
@@ -110,42 +109,10 @@ END $$;
 SELECT s, u.* FROM unnest(ARRAY['enable_seqscan', 'enable_indexscan', 'enable_bitmapscan',
 	'enable_sort', 'enable_incremental_sort', 'enable_hashagg', 'enable_hashjoin', 'enable_nestloop',
 	'enable_mergejoin', 'enable_material', 'enable_gathermerge', 'enable_memoize']) s,
-	pg_temp.uncharged_with(s) u;
+	pg_temp.parallel_with(s) u;
 
 -- Workers aggregate partitions completely.
 SET enable_partitionwise_aggregate = on;
 SELECT pg_temp.is_parallel(q, 700, 0) AS free, pg_temp.is_parallel(q, 700, 1e9) AS prohibitive
   FROM (VALUES ('SELECT id FROM pt WHERE id <= 100 OR id > 19900 GROUP BY id HAVING pg_temp.expensive(count(*)::int) > 0 ORDER BY id')) AS query (q);
 RESET enable_partitionwise_aggregate;
-
--- Gathers above the first part of a UNION are charged with the
--- parallel_setup_cost that is in effect while its second part is planned: there
--- an immutable function reads it.
-CREATE FUNCTION pg_temp.setup_cost() RETURNS float8 LANGUAGE plpgsql IMMUTABLE
-PARALLEL SAFE AS $$BEGIN RETURN current_setting('parallel_setup_cost'); END$$;
-SET parallel_setup_cost = 100;
-SET temp_parallel.buffer_scan_cost = 10;
-UPDATE t SET v = v + 1;
-SELECT max(x) > 100 AS charged FROM (SELECT -count(pad) FROM t UNION SELECT pg_temp.setup_cost()) s (x);
-
--- Where no Gather can win, nothing is charged, and the pool is not counted: one process
--- does all of the work for less than parallel_setup_cost.  Only in the first part of
--- each UNION: the second part is this function again.
-SET parallel_setup_cost = 1000;
-CREATE FUNCTION pg_temp.is_charged(query text) RETURNS bool LANGUAGE plpgsql AS $$
-DECLARE
-	answer bool;
-BEGIN
-	EXECUTE format('SELECT max(x) > 1000 FROM ((%s) UNION SELECT pg_temp.setup_cost()) s (x)', query) INTO answer;
-	RETURN answer;
-END $$;
-SELECT pg_temp.is_charged(query) AS charged, query FROM unnest(ARRAY[
-	'SELECT -count(pad) FROM t WHERE id = 42',
-	'SELECT id FROM t ORDER BY id LIMIT 5',
-	'SELECT id FROM t ORDER BY pad LIMIT 5',
-	'SELECT -count(pad) FROM t WHERE id < 1000',
-	'SELECT -count(pg_temp.expensive(v)) FROM t WHERE id < 1000',
-	'SELECT DISTINCT pg_temp.expensive(v) FROM t WHERE id < 1000',
-	'SELECT -sum(v) OVER () FROM t LIMIT 5',
-	'SELECT pg_temp.expensive(v) FROM t LIMIT 5',
-	'SELECT pg_temp.expensive(v) FROM t LIMIT 500']) AS query;

@@ -135,7 +135,11 @@ CREATE TEMP TABLE columns (id int, :columns);
 INSERT INTO columns SELECT generate_series(1, 300);
 ANALYZE columns;
 SELECT 'UPDATE columns SET ' || :'sets' || ' FROM columns w WHERE w.id = columns.id + 1 RETURNING w.*' AS wide \gset
+-- (planning it takes long, so what it costs has to be more)
+BEGIN;
+SET LOCAL cpu_tuple_cost = 100;
 :run (:'wide', 'SELECT id, c900 FROM columns');
+COMMIT;
 DROP TABLE columns;
 -- no row, and a target that is empty
 :run ('UPDATE t SET k = 0 WHERE id < 0 RETURNING id, k', 'TABLE t');

@@ -9,6 +9,8 @@ SET parallel_leader_participation = off;
 -- A plan that pins more pages than the 1024 buffers that a worker has at least: one or
 -- two of each partition. It runs in the session's pool, and must not fail in a
 -- worker's with "no empty local buffer available".
+-- Planning scans of many partitions takes long, so what they cost has to be more.
+SET cpu_tuple_cost = 10;
 CREATE TEMP TABLE h (id int, k int) PARTITION BY HASH (id);
 DO $$ BEGIN
 	FOR i IN 0..599 LOOP

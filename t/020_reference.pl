@@ -4,7 +4,7 @@
 #
 # Settings, functions, views and columns are compared with the server's catalog;
 # lines of EXPLAIN and errors, for which there is no catalog, with the C files and the script, and
-# the reasons in doc/run_ahead.md with those of plan_run_ahead.c.
+# the reasons in doc/run_ahead.md with those of plan_explain.c.
 
 use strict;
 use warnings;
@@ -186,7 +186,7 @@ is(scalar(() = $source =~ /\belog\(/g), scalar(() = $source =~ /\belog\(ERROR, "
 # ----------
 same('reasons of "Not Run Ahead"',
 	[ map { $_->[0] =~ /`([^`]+)`/g } rows(slurp_file("$top/doc/run_ahead.md"), 'reason') ],
-	[ slurp_file("$top/plan_run_ahead.c") =~ /^\t\[RUN_AHEAD_\w+\] = "(.+)"/mg ]);
+	[ slurp_file("$top/plan_explain.c") =~ /^\t\[RUN_AHEAD_\w+\] = "(.+)"/mg ]);
 
 $node->stop;
 done_testing();

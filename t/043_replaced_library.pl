@@ -17,7 +17,7 @@ use Test::More;
 # Only files with the release in them differ, so the other object files are used again.
 my @sources = glob("$FindBin::RealBin/../*.[cho] $FindBin::RealBin/../*.{control,sql,json} $FindBin::RealBin/../Makefile");
 my $loaded = build('temp_parallel.so', \@sources);
-my @objects = grep { !/\/(temp_parallel|plan_flush_node|exec_worker)\.o$/ } glob(dirname($loaded) . '/*.o');
+my @objects = grep { !/\/(temp_parallel|plan_place|exec_worker)\.o$/ } glob(dirname($loaded) . '/*.o');
 my $other = build('temp_parallel.so', [ @objects, grep { !/\.o$/ } @sources ], 'DISTVERSION=9.9.9');
 my ($release) = slurp_file("$FindBin::RealBin/../META.json") =~ /^   "version": "(.+)",$/m;
 

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * plan_walk.c
+ * plan_facts.c
  *	  What a process that runs a finished plan reads, pins, looks up and calls.
  *
  * Core has walkers for queries and expressions and for the state of a running
@@ -413,7 +413,7 @@ tp_expression_facts(List *expressions, PlannedStmt *stmt)
 }
 
 /*
- * Have stmt made again if what facts depends on is changed.  What plan_saving.c has stored
+ * Have stmt made again if what facts depends on is changed.  What plan_note.c has stored
  * there remains last.
  */
 void
@@ -626,8 +626,8 @@ repeats_in_joins(Plan *plan, PlannedStmt *stmt)
  * subplan, that calls a volatile function or takes a sample.  One that depends on an outer
  * row, so that none repeats it, is taken to be such, too.  Core looks for none of this.
  */
-bool
-tp_repeats_what_varies(Plan *plan, const PlanFacts *facts, PlannedStmt *stmt)
+static bool
+repeats_what_varies(Plan *plan, const PlanFacts *facts, PlannedStmt *stmt)
 {
 	int			plan_id = 0;
 
@@ -639,4 +639,27 @@ tp_repeats_what_varies(Plan *plan, const PlanFacts *facts, PlannedStmt *stmt)
 			return true;
 	}
 	return repeats_in_joins(plan, stmt);
+}
+
+/*
+ * What there is to know of each of gathers, nodes of stmt as tp_statement_facts() finds
+ * them: a List of GatherFacts, in the current memory context.
+ */
+List *
+tp_gather_facts(PlannedStmt *stmt, List *gathers)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, gathers)
+	{
+		GatherFacts *facts = palloc(sizeof(GatherFacts));
+
+		facts->gather = lfirst(lc);
+		facts->below = tp_plan_facts(facts->gather->lefttree, stmt);
+		facts->repeats_what_varies = repeats_what_varies(facts->gather->lefttree,
+														 &facts->below, stmt);
+		result = lappend(result, facts);
+	}
+	return result;
 }

@@ -1,0 +1,168 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_note.c
+ *	  What is noted in a finished plan: why it has no workers, and what workers save.
+ *
+ * A PlannedStmt has no field for other modules' data before version 19.  So notes are
+ * items of invalItems, on all versions: these are copied with a plan, and not sent to
+ * workers.  The cacheIds of the items are negative, and no invalidation matches them.
+ *
+ * If a saving is lost, each table has an item besides that does match: the plan depends
+ * on the pg_proc row whose OID is the table's.  Such a row need not exist.
+ * tp_replan_for() invalidates these items.
+ *
+ * The invariant: a refusal is the first item, and a saving is the last ones, so that
+ * it takes no search to see that there is none.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/inval.h"
+#include "utils/syscache.h"
+
+#include "plan.h"
+
+/* cacheIds; one of the last two is that of the last item */
+#define REFUSAL			(-1001)
+#define SAVING_TABLE	(-1002)
+#define SAVING_INDEX	(-1003)
+#define SAVING_CHARGE	(-1004)
+#define SAVING_LOST		(-1005)
+#define SAVING_OF_PLAN	(-1006)
+
+static PlanInvalItem *
+make_item(int cacheid, uint32 value)
+{
+	PlanInvalItem *item = makeNode(PlanInvalItem);
+
+	item->cacheId = cacheid;
+	item->hashValue = value;
+	return item;
+}
+
+/* Note in stmt why it is not run ahead, or has no workers, if that has been refused. */
+void
+tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal)
+{
+	if (refusal != RUN_AHEAD_ALLOWED)
+		stmt->invalItems = lcons(make_item(REFUSAL, refusal), stmt->invalItems);
+}
+
+/* What tp_note_refusal() has noted in stmt. */
+RunAheadRefusal
+tp_refusal_of(PlannedStmt *stmt)
+{
+	PlanInvalItem *item = stmt->invalItems == NIL ? NULL : linitial(stmt->invalItems);
+
+	return item == NULL || item->cacheId != REFUSAL ? RUN_AHEAD_ALLOWED :
+		item->hashValue;
+}
+
+/* Hash value of the item by which plans over table relid are invalidated. */
+static uint32
+replan_hash(Oid relid)
+{
+	return GetSysCacheHashValue1(PROCOID, ObjectIdGetDatum(relid));
+}
+
+/* A cost as bits, which make the values of two items, and back */
+static uint64
+bits_of_cost(Cost cost)
+{
+	uint64		bits;
+
+	memcpy(&bits, &cost, sizeof(bits));
+	return bits;
+}
+
+static Cost
+cost_of_bits(uint64 bits)
+{
+	Cost		cost;
+
+	memcpy(&cost, &bits, sizeof(cost));
+	return cost;
+}
+
+/* Add cost to items, in two of them with that cacheid. */
+static List *
+add_cost(List *items, int cacheid, Cost cost)
+{
+	uint64		bits = bits_of_cost(cost);
+
+	items = lappend(items, make_item(cacheid, (uint32) (bits >> 32)));
+	return lappend(items, make_item(cacheid, (uint32) bits));
+}
+
+/*
+ * Note in stmt what workers save in it: if lost is set, what they would save, if it was
+ * planned without them because of the flush.  Allocates in the current memory context.
+ */
+void
+tp_note_saving(PlannedStmt *stmt, const FlushSaving *saving, bool lost)
+{
+	List	   *items = stmt->invalItems;
+	ListCell   *lc;
+
+	foreach(lc, saving->relids)
+	{
+		if (lost)
+			items = lappend(items, make_item(PROCOID, replan_hash(lfirst_oid(lc))));
+		items = lappend(items, make_item(SAVING_TABLE, lfirst_oid(lc)));
+	}
+	foreach(lc, saving->indexes)
+		items = lappend(items, make_item(SAVING_INDEX, lfirst_oid(lc)));
+	items = add_cost(items, SAVING_CHARGE, saving->charge);
+	stmt->invalItems = add_cost(items, lost ? SAVING_LOST : SAVING_OF_PLAN, saving->saving);
+}
+
+/* Has stmt a lost saving?  Looks at its last item only. */
+bool
+tp_has_lost_saving(PlannedStmt *stmt)
+{
+	return stmt->invalItems != NIL &&
+		((PlanInvalItem *) llast(stmt->invalItems))->cacheId == SAVING_LOST;
+}
+
+/* The saving in stmt, lost or not, in the current memory context; zeros if it has none. */
+FlushSaving
+tp_saving_of(PlannedStmt *stmt)
+{
+	FlushSaving saving = {0};
+	uint64		charge = 0;
+	uint64		saved = 0;
+	ListCell   *lc;
+
+	foreach(lc, stmt->invalItems)
+	{
+		PlanInvalItem *item = lfirst(lc);
+
+		switch (item->cacheId)
+		{
+			case SAVING_TABLE:
+				saving.relids = lappend_oid(saving.relids, item->hashValue);
+				break;
+			case SAVING_INDEX:
+				saving.indexes = lappend_oid(saving.indexes, item->hashValue);
+				break;
+			case SAVING_CHARGE:
+				charge = charge << 32 | item->hashValue;
+				break;
+			case SAVING_LOST:
+			case SAVING_OF_PLAN:
+				saved = saved << 32 | item->hashValue;
+				break;
+		}
+	}
+	saving.charge = cost_of_bits(charge);
+	saving.saving = cost_of_bits(saved);
+	return saving;
+}
+
+/* Have the cached plans of this session made again that have lost a saving with table relid. */
+void
+tp_replan_for(Oid relid)
+{
+	CallSyscacheCallbacks(PROCOID, replan_hash(relid));
+}
