@@ -212,8 +212,8 @@ refusal_to_build(Relation heap, Relation index)
  */
 #define COMPARE_BY_VALUE	0.65
 #define COMPARE_BY_REFERENCE	2.0
-/* of the look at a page, less what workers save by reading it, in seq_page_cost */
-#define LOOK_AT_PAGE		0.25
+/* of the look at a page before, in seq_page_cost */
+#define LOOK_AT_PAGE		0.5
 
 /*
  * The number of rows of heap, by the page in its middle.  Most indexes are built before
