@@ -425,11 +425,11 @@ temp_flush_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	const ExplainNumber flush[] = {
 		{"dirtied", "Planned Dirtied Buffers", planned->dirtied},
 		{"allocated", "Planned Allocated Buffers", planned->allocated},
-		{"cost", "Planned Flush Cost", planned->cost, 2}
+		{"cost", "Planned Flush Cost", planned->cost + planned->search, 2}
 	};
 	const ExplainNumber share[] = {
 		{"pages", "Planned Pages Shared", planned->shareable},
-		{"cost", "Planned Share Cost", planned->charge, 2}
+		{"cost", "Planned Share Cost", planned->charge + planned->search, 2}
 	};
 	const ExplainNumber shared[] = {{"pages", "Pages Shared", state->pages_shared}};
 	const ExplainNumber flushed[] = {

@@ -435,7 +435,7 @@ tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 	/* each has what is said of the statement */
 	if (flush_nodes != NIL)
 		plan = tp_flush_node_plan(linitial(flush_nodes));
-	if (plan != NULL && plan->any_volatile)
+	if (plan != NULL && plan->looks_at_statement)
 		refusal = "query calls a volatile function";
 	else if (plan != NULL && plan->any_user_code)
 	{

@@ -15,12 +15,12 @@
  * the whole pool.
  *
  * The second term, the search of the pool, is paid each time that workers are
- * launched, whether anything is written or not.  The first, the price, is paid
+ * launched, whether anything is written or not.  The first, the cost of the writes, is paid
  * once, and later statements gain from it, so accounts pay for that alone.
  *
  * Pages whose memory is shared may be listed instead of written
  * (localbuf_share.c).  That costs SHARE_PAGE_COST for each and at each launch: the
- * rent.  It is chosen where it is less than what is charged for the writes.
+ * share cost.  It is chosen where it is less than what is charged for the writes.
  *
  * The formula is that of "Inventing A Cost Model for PostgreSQL Local Buffers
  * Flush", January 2026.
@@ -48,8 +48,8 @@
  * workers in the end.  The bound holds for that, too: what a flush costs has been lost
  * before, and nothing that was lost pays for two flushes.
  *
- * The invariant: when an account is changed, it does not exceed the price of
- * its table at that time.  Each use limits it to the price at the time of use.
+ * The invariant: when an account is changed, it does not exceed the cost of
+ * writing its table at that time.  Each use limits it to that cost at the time of use.
  *
  *-------------------------------------------------------------------------
  */
@@ -107,12 +107,12 @@ close_dropped(void)
 }
 
 /*
- * Add saving, in planner cost units, to table's account, up to price.  An
- * account that exceeds price already is not changed.  Makes the account, in
+ * Add saving, in planner cost units, to table's account, up to most.  An
+ * account that exceeds that already is not changed.  Makes the account, in
  * TopMemoryContext, if table has none.
  */
 void
-tp_account_add(Oid table, Cost saving, Cost price)
+tp_account_add(Oid table, Cost saving, Cost most)
 {
 	Account    *account;
 	bool		found;
@@ -132,7 +132,7 @@ tp_account_add(Oid table, Cost saving, Cost price)
 	account = hash_search(accounts, &table, HASH_ENTER, &found);
 	if (!found)
 		account->saved = 0;
-	account->saved = Max(account->saved, Min(account->saved + saving, price));
+	account->saved = Max(account->saved, Min(account->saved + saving, most));
 }
 
 /* Close table's account, if it has one. */
@@ -200,7 +200,7 @@ add_writes(FlushCost *cost, LocalBufStats *stats, List *family)
 		cost->dirtied += count->dirtied;
 		cost->cost += page_cost * count->dirtied;
 		cost->shareable += count->shareable;
-		cost->rent += SHARE_PAGE_COST * count->shareable +
+		cost->share_cost += SHARE_PAGE_COST * count->shareable +
 			page_cost * (count->dirtied - count->shareable);
 	}
 }
@@ -233,18 +233,16 @@ tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
 	if (unshared > 0)
 	{
 		result.shareable -= unshared;
-		result.rent += unshared * (tp_write_temp_page_cost - SHARE_PAGE_COST);
+		result.share_cost += unshared * (tp_write_temp_page_cost - SHARE_PAGE_COST);
 	}
 	result.allocated = stats->allocated;
 	result.search = tp_buffer_scan_cost * stats->allocated;
 	result.account = isinf(result.cost) ? 0 : saved;
 	result.charge = result.cost - result.account;
 	result.share = tp_sharing() && result.shareable > 0 &&
-		result.rent < result.charge;
+		result.share_cost < result.charge;
 	if (result.share)
-		result.charge = result.rent;
-	result.charge += result.search;
-	result.cost += result.search;
+		result.charge = result.share_cost;
 	return result;
 }
 
@@ -258,7 +256,7 @@ tp_flush_estimate(List *relids, List *indexes, bool user_code)
 	FlushCost	none = {0};
 
 	return relids == NIL ? none :
-		tp_flush_cost_of_tables(tp_localbuf_stats_for_price(user_code), relids, indexes);
+		tp_flush_cost_of_tables(tp_localbuf_stats_for_cost(user_code), relids, indexes);
 }
 
 /*
@@ -266,7 +264,7 @@ tp_flush_estimate(List *relids, List *indexes, bool user_code)
  * this: the counts of pages that are still dirty, and, as shareable, of those
  * that workers read in the leader's memory instead.  Reduces each account to
  * the cost of the writes that are left, and adds what the workers' reading
- * costs, the rent.  So once that has paid for the flush, the pages are
+ * costs, the share cost.  So once that has paid for the flush, the pages are
  * written.  The tables are locked.
  */
 void

@@ -389,7 +389,7 @@ temp_parallel_flush_cost(PG_FUNCTION_ARGS)
 									list_make1_oid(relid),
 									tp_table_indexes(relid));
 	values[0] = Int32GetDatum(flush.dirtied);
-	values[1] = Float8GetDatum(flush.cost);
+	values[1] = Float8GetDatum(flush.cost + flush.search);
 	values[2] = Float8GetDatum(flush.account);
 	return make_record(fcinfo, values, nulls);
 }

@@ -231,7 +231,7 @@ rows_by_a_page(Relation heap)
 }
 
 /*
- * Do workers save more than it costs to prepare heap?  If only the price of its dirty
+ * Do workers save more than it costs to prepare heap?  If only writing its dirty
  * pages is too high, its account is credited with what they would have saved (see
  * flush_cost.c).  toast_pages: those of its TOAST table.
  */
@@ -239,7 +239,6 @@ static bool
 pays(Relation heap, Relation index, IndexInfo *info, double toast_pages)
 {
 	FlushCost	flush = tp_flush_estimate(list_make1_oid(RelationGetRelid(heap)), NIL, false);
-	Cost		price = flush.cost - flush.search;
 	double		pages = RelationGetNumberOfBlocks(heap);
 	double		rows = rows_by_a_page(heap);
 	double		processes = Min(info->ii_ParallelWorkers + 1, tp_usable_processors());
@@ -261,10 +260,10 @@ pays(Relation heap, Relation index, IndexInfo *info, double toast_pages)
 	saving = rows * (expressions.per_tuple + comparison * cpu_operator_cost * log2(rows)) *
 		(1 - 1 / processes) - LOOK_AT_PAGE * seq_page_cost * pages -
 		parallel_setup_cost - flush.search;
-	if (saving > price - flush.account)
+	if (saving > flush.cost - flush.account)
 		return true;
 	if (saving > 0)
-		tp_account_add(RelationGetRelid(heap), saving, price);
+		tp_account_add(RelationGetRelid(heap), saving, flush.cost);
 	return false;
 }
 

@@ -66,7 +66,7 @@ typedef struct LocalBufStats
 
 extern int	tp_find_buffers(HTAB *relations, bool dirty, int **buffers);
 extern LocalBufStats *tp_localbuf_stats_collect(void);
-extern LocalBufStats *tp_localbuf_stats_for_price(bool user_code);
+extern LocalBufStats *tp_localbuf_stats_for_cost(bool user_code);
 extern bool tp_local_buffer_is_pinned(int i);
 
 /* localbuf_share.c */
@@ -127,27 +127,25 @@ extern bool tp_is_listed(int i);
 extern int	tp_listed_buffers(void);
 
 /* flush_cost.c: accounts */
-extern void tp_account_add(Oid table, Cost saving, Cost price);
+extern void tp_account_add(Oid table, Cost saving, Cost most);
 extern void tp_account_close(Oid table);
 extern void tp_account_close_all(void);
 
 /* flush_cost.c */
 typedef struct FlushCost
 {
-	Cost		cost;			/* of the flush */
+	Cost		search;			/* of the pool, besides all others */
+	Cost		cost;			/* of writing the pages */
 	Cost		account;		/* what the tables' accounts pay of it */
-	Cost		rent;			/* of reading pages in the leader's memory,
+	Cost		share_cost;		/* of reading pages in the leader's memory,
 								 * and of writing the others */
-	Cost		charge;			/* that, or the cost less the account, with
-								 * the search */
-	Cost		search;			/* what remains of both once all pages are
-								 * clean */
+	Cost		charge;			/* that, or the cost less the account */
 	int			allocated;		/* buffers in the pool, all relations */
 	int			dirtied;		/* pages that the flush would write */
 	int			shareable;		/* those pages that workers can read in the
 								 * leader's memory instead */
-	int			share;			/* is the rent lower than the cost less the
-								 * account?  (An int leaves no padding.) */
+	int			share;			/* is the share cost lower than the cost less
+								 * the account?  (An int leaves no padding.) */
 } FlushCost;
 
 extern FlushCost tp_flush_cost_of_tables(LocalBufStats *stats, List *relids,

@@ -118,7 +118,7 @@ pool_has_changed(void)
  * statement run user code while workers read (see tp_most_shared_pages())?
  */
 LocalBufStats *
-tp_localbuf_stats_for_price(bool user_code)
+tp_localbuf_stats_for_cost(bool user_code)
 {
 	if (last_stats == NULL || pool_has_changed())
 	{

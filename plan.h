@@ -56,14 +56,14 @@ typedef struct PlanFacts
 								 * may be pinned at once */
 	int			last_node_id;	/* the highest plan_node_id */
 	bool		user_code;		/* may run code that is not core's */
-	bool		is_volatile;	/* calls a volatile function that may look at
-								 * its statement, or reads a sequence */
+	bool		looks_at_statement; /* calls a volatile function that may look
+									 * at its statement, or reads a sequence */
 	bool		calls_volatile; /* calls any volatile function */
-	bool		varies;			/* may have another result each time that it
+	bool		varies_by_run;	/* may have another result each time that it
 								 * is run: the same, a sample, a sequence or a
 								 * foreign table */
 	bool		reads_versions; /* xmin, xmax, cmin or cmax of a table */
-	bool		unsafe;			/* makes values in which there may be a
+	bool		hidden_unsafe;	/* makes values in which there may be a
 								 * domain, or compares values by functions
 								 * that are not parallel safe */
 	bool		calls_restricted;	/* a function that is not parallel safe */
@@ -120,9 +120,9 @@ extern double tp_pages_of_lookups(List *lookups, bool with_subplans);
 extern Cost tp_cost_of_copies(List *lookups);
 
 /* plan_note.c */
-typedef enum RunAheadRefusal
+typedef enum Refusal
 {
-	RUN_AHEAD_ALLOWED,
+	NOT_REFUSED,
 	RUN_AHEAD_PERMANENT_TARGET,
 	RUN_AHEAD_MODIFYING_WITH,
 	RUN_AHEAD_VALUES,
@@ -141,7 +141,7 @@ typedef enum RunAheadRefusal
 	NO_WORKERS_LOCKS,
 	NO_WORKERS_UNSAFE,
 	NO_WORKERS_PLANNING
-} RunAheadRefusal;
+} Refusal;
 
 /* what workers save in a statement if its tables are clean, or would save */
 typedef struct FlushSaving
@@ -152,8 +152,8 @@ typedef struct FlushSaving
 	List	   *indexes;		/* those of their indexes that they scan */
 } FlushSaving;
 
-extern void tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal);
-extern RunAheadRefusal tp_refusal_of(PlannedStmt *stmt);
+extern void tp_note_refusal(PlannedStmt *stmt, Refusal refusal);
+extern Refusal tp_refusal_of(PlannedStmt *stmt);
 extern void tp_note_saving(PlannedStmt *stmt, const FlushSaving *saving, bool lost);
 extern bool tp_has_lost_saving(PlannedStmt *stmt);
 extern FlushSaving tp_saving_of(PlannedStmt *stmt);
@@ -177,8 +177,8 @@ typedef struct FlushPlan
 								 * core's? */
 	bool		any_user_code;	/* may any process run such functions while
 								 * there are workers? */
-	bool		any_volatile;	/* or a volatile function that may look at its
-								 * statement? */
+	bool		looks_at_statement; /* or a volatile function that may look at
+									 * its statement? */
 	bool		calls_volatile; /* or any volatile function? */
 	List	   *relids;			/* temporary tables that the workers may read */
 	List	   *indexes;		/* those of their indexes that they may read */
@@ -206,26 +206,26 @@ extern void tp_place_run_ahead_node(PlannedStmt *stmt, List *defaults,
 extern bool tp_reads_large_table(Query *query);
 extern bool tp_may_run_ahead(Query *query);
 extern bool tp_inserts_values(Query *query);
-extern RunAheadRefusal tp_query_refusal(Query *query, PlanFor purpose);
+extern Refusal tp_query_refusal(Query *query, PlanFor purpose);
 extern bool tp_have_subplan(List *expressions);
 extern bool tp_client_has_other_encoding(void);
 extern bool tp_must_run_in_leader(List *gathers, bool only_ours);
 extern bool tp_workers_may_run(PlannedStmt *stmt, const PlanFacts *all,
 							   List *gathers, bool only_ours);
-extern RunAheadRefusal tp_modification_refusal(PlannedStmt *stmt, const PlanFacts *all,
-											   List *gathers, List *defaults);
+extern Refusal tp_modification_refusal(PlannedStmt *stmt, const PlanFacts *all,
+									   List *gathers, List *defaults);
 extern List *tp_take_defaults(Query *query);
 
 /* plan_row_order.c */
-extern RunAheadRefusal tp_order_refusal(PlannedStmt *stmt, List *above);
+extern Refusal tp_order_refusal(PlannedStmt *stmt, List *above);
 
 /* plan_portions.c */
 extern bool tp_reads_all_first(PlannedStmt *stmt);
 extern bool tp_may_run_portions_ahead(Query *query);
 extern bool tp_finds_first_row_late(PlannedStmt *serial);
-extern RunAheadRefusal tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial,
-											 const PlanFacts *all, Plan *ours,
-											 Plan *first_row);
+extern Refusal tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial,
+									 const PlanFacts *all, Plan *ours,
+									 Plan *first_row);
 extern CustomScan *tp_node_for_execution(PlannedStmt *stmt, const FlushPlan *first,
 										 Cost saving, Plan **place);
 

@@ -15,10 +15,10 @@
 
 /*
  * Why a statement is not run ahead, or a query has no workers, as EXPLAIN says it; by
- * RunAheadRefusal.
+ * Refusal.
  */
 static const char *const refusals[] = {
-	[RUN_AHEAD_ALLOWED] = NULL,
+	[NOT_REFUSED] = NULL,
 	[RUN_AHEAD_PERMANENT_TARGET] = "changes rows of a permanent table",
 	[RUN_AHEAD_MODIFYING_WITH] = "WITH has a statement that modifies data",
 	[RUN_AHEAD_VALUES] = "inserts rows of VALUES",
@@ -107,24 +107,24 @@ void
 tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 {
 	FlushCost	flush;
-	RunAheadRefusal refusal = tp_refusal_of(stmt);
+	Refusal		refusal = tp_refusal_of(stmt);
 	FlushSaving saving;
 	ListCell   *lc;
 
 	/* of these, it has been noted without a look at the tables */
-	if ((refusal == RUN_AHEAD_ALLOWED || refusal == RUN_AHEAD_VALUES ||
+	if ((refusal == NOT_REFUSED || refusal == RUN_AHEAD_VALUES ||
 		 refusal >= NO_WORKERS_MODIFYING_WITH) && !tp_has_lost_saving(stmt))
 	{
 		List	   *tables = large_temp_tables(stmt);
 
 		if (tables == NIL)
-			refusal = RUN_AHEAD_ALLOWED;
-		if (refusal == RUN_AHEAD_ALLOWED)
+			refusal = NOT_REFUSED;
+		if (refusal == NOT_REFUSED)
 			tp_explain_names("Not Analyzed", not_analyzed(tables), es);
 	}
 	if (refusal >= NO_WORKERS_MODIFYING_WITH)
 		ExplainPropertyText("No Workers", refusals[refusal], es);
-	else if (refusal != RUN_AHEAD_ALLOWED)
+	else if (refusal != NOT_REFUSED)
 		ExplainPropertyText("Not Run Ahead", refusals[refusal], es);
 	if (!tp_has_lost_saving(stmt))
 		return;
@@ -136,19 +136,18 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 	}
 	tp_explain_names("Not Parallel", saving.relids, es);
 
-	/* the saving is net of the search of the pool, the cost is not */
 	flush = tp_flush_estimate(saving.relids, saving.indexes, false);
 	if (es->costs)
 	{
 		const ExplainNumber refused[] = {
 			{"dirtied", "Refused Dirtied Buffers", flush.dirtied},
-			{"cost", "Refused Flush Cost", flush.cost, 2},
+			{"cost", "Refused Flush Cost", flush.cost + flush.search, 2},
 			{"account", "Refused Flush Account", flush.account, 2},
 			{"saving", "Refused Flush Saving", saving.saving + flush.search, 2}
 		};
 		const ExplainNumber share[] = {
 			{"pages", "Refused Pages Shared", flush.shareable},
-			{"cost", "Refused Share Cost", flush.charge, 2}
+			{"cost", "Refused Share Cost", flush.charge + flush.search, 2}
 		};
 
 		tp_explain_numbers("Flush Refused", refused, lengthof(refused), es);

@@ -7,7 +7,7 @@
  * with their input and comparison functions and the constraints of domains.
  * It may do anything, even read temporary relations without the executor's
  * knowledge.  A worker that runs none need not guard against that (see
- * exec_worker_refuse.c).  The price of a flush depends on it, too: pages that
+ * exec_worker_refuse.c).  What a flush costs depends on it, too: pages that
  * workers read in the leader's memory stay pinned while the statement runs, and
  * functions of users may need buffers (see tp_most_shared_pages()).
  *
@@ -401,12 +401,12 @@ void
 tp_add_expression(Node *node, PlanFacts *facts)
 {
 	facts->user_code = facts->user_code || tp_expression_is_user_code(node);
-	facts->is_volatile = facts->is_volatile ||
+	facts->looks_at_statement = facts->looks_at_statement ||
 		check_functions_in_node(node, is_volatile_function, NULL) ||
 		aggregate_is_volatile(node, facts);
-	facts->calls_volatile = facts->calls_volatile || facts->is_volatile ||
+	facts->calls_volatile = facts->calls_volatile || facts->looks_at_statement ||
 		check_functions_in_node(node, is_any_volatile_function, NULL);
-	facts->varies = facts->varies || facts->calls_volatile || takes_another_sample(node);
+	facts->varies_by_run = facts->varies_by_run || facts->calls_volatile || takes_another_sample(node);
 	facts->calls_restricted = facts->calls_restricted ||
 		check_functions_in_node(node, is_restricted_function, NULL);
 	facts->depends_on_client = facts->depends_on_client ||
@@ -414,7 +414,7 @@ tp_add_expression(Node *node, PlanFacts *facts)
 	facts->calls_unsafe = facts->calls_unsafe ||
 		check_functions_in_node(node, is_unsafe_function, NULL);
 	facts->reads_versions = facts->reads_versions || is_version_column(node);
-	facts->unsafe = facts->unsafe || makes_domain(node);
+	facts->hidden_unsafe = facts->hidden_unsafe || makes_domain(node);
 }
 
 /* ----------

@@ -433,7 +433,7 @@ add_table(Index rti, PlanWalk *walk)
 
 	/* the value in a sequence changes with each row that gets one */
 	if (rte->rtekind == RTE_RELATION && rte->relkind == RELKIND_SEQUENCE)
-		walk->facts.is_volatile = walk->facts.varies = true;
+		walk->facts.looks_at_statement = walk->facts.varies_by_run = true;
 	if (rte->rtekind != RTE_RELATION || !tp_is_session_temp_table(rte->relid))
 		return InvalidOid;
 	walk->facts.temp_tables = list_append_unique_oid(walk->facts.temp_tables,
@@ -539,7 +539,7 @@ walk_plan(Plan *plan, NodeRun run, PlanWalk *walk)
 	kind = kind_of(plan);
 	facts->last_node_id = Max(facts->last_node_id, plan->plan_node_id);
 	facts->unknown = facts->unknown || kind == &unknown_node;
-	if (has_user_operators(plan, kind, &facts->unsafe) || (kind->flags & USER_CODE) != 0)
+	if (has_user_operators(plan, kind, &facts->hidden_unsafe) || (kind->flags & USER_CODE) != 0)
 		facts->user_code = true;
 
 	(void) walk_expression((Node *) tp_plan_expressions(plan), walk);
@@ -556,7 +556,7 @@ walk_plan(Plan *plan, NodeRun run, PlanWalk *walk)
 		add_pins(facts, PINS_UNKNOWN);
 		/* file_fdw converts from the client's encoding */
 		if (IsA(plan, ForeignScan))
-			facts->varies = facts->depends_on_client = true;
+			facts->varies_by_run = facts->depends_on_client = true;
 	}
 	children = tp_plan_children(plan);
 	foreach(lc, children)
@@ -610,7 +610,7 @@ repeats_in_joins(Plan *plan, PlannedStmt *stmt)
 	Plan	   *whole = plan->parallel_aware ? NULL : plan->righttree;
 	ListCell   *lc;
 
-	if (whole != NULL && tp_plan_facts(whole, stmt).varies)
+	if (whole != NULL && tp_plan_facts(whole, stmt).varies_by_run)
 		return true;
 	foreach(lc, tp_plan_children(plan))
 	{
@@ -631,11 +631,11 @@ repeats_what_varies(Plan *plan, const PlanFacts *facts, PlannedStmt *stmt)
 {
 	int			plan_id = 0;
 
-	if (!facts->varies)
+	if (!facts->varies_by_run)
 		return false;
 	while ((plan_id = bms_next_member(facts->subplans, plan_id)) >= 0)
 	{
-		if (tp_plan_facts(list_nth(stmt->subplans, plan_id - 1), stmt).varies)
+		if (tp_plan_facts(list_nth(stmt->subplans, plan_id - 1), stmt).varies_by_run)
 			return true;
 	}
 	return repeats_in_joins(plan, stmt);

@@ -43,19 +43,19 @@ make_item(int cacheid, uint32 value)
 
 /* Note in stmt why it is not run ahead, or has no workers, if that has been refused. */
 void
-tp_note_refusal(PlannedStmt *stmt, RunAheadRefusal refusal)
+tp_note_refusal(PlannedStmt *stmt, Refusal refusal)
 {
-	if (refusal != RUN_AHEAD_ALLOWED)
+	if (refusal != NOT_REFUSED)
 		stmt->invalItems = lcons(make_item(REFUSAL, refusal), stmt->invalItems);
 }
 
 /* What tp_note_refusal() has noted in stmt. */
-RunAheadRefusal
+Refusal
 tp_refusal_of(PlannedStmt *stmt)
 {
 	PlanInvalItem *item = stmt->invalItems == NIL ? NULL : linitial(stmt->invalItems);
 
-	return item == NULL || item->cacheId != REFUSAL ? RUN_AHEAD_ALLOWED :
+	return item == NULL || item->cacheId != REFUSAL ? NOT_REFUSED :
 		item->hashValue;
 }
 

@@ -216,7 +216,7 @@ flush_plan_of(const GatherFacts *facts, const PlanFacts *all)
 	info.user_code = facts->below.user_code;
 	info.leader_pins = all->pins;
 	info.any_user_code = all->user_code;
-	info.any_volatile = all->is_volatile;
+	info.looks_at_statement = all->looks_at_statement;
 	info.calls_volatile = all->calls_volatile;
 	if (info.relids != NIL)
 		info.processes = tp_process_limit(gather->lefttree, IsA(gather, Gather) ?
@@ -278,7 +278,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, PlanFacts *all, List *gathers,
 	foreach(lc, gathers)
 	{
 		GatherFacts *facts = lfirst(lc);
-		Cost		before = flush.charge;
+		Cost		before = flush.charge + flush.search;
 		FlushPlan	info;
 
 		if (facts->below.temp_tables == NIL && !sends_values(facts))
@@ -287,9 +287,10 @@ tp_place_flush_nodes(PlannedStmt *stmt, PlanFacts *all, List *gathers,
 		saving->relids = list_concat_unique_oid(saving->relids, info.relids);
 		saving->indexes = list_concat_unique_oid(saving->indexes, info.indexes);
 		flush = tp_flush_estimate(saving->relids, saving->indexes, all->user_code);
-		insert_flush_node(facts->gather, &info, flush.charge - before, ++all->last_node_id);
+		insert_flush_node(facts->gather, &info, flush.charge + flush.search - before,
+						  ++all->last_node_id);
 	}
-	missing = flush.charge - raise_costs(top, stmt);
+	missing = flush.charge + flush.search - raise_costs(top, stmt);
 	top->startup_cost += missing;
 	top->total_cost += missing;
 	return flush;

@@ -409,7 +409,7 @@ computes_at_the_same_time(Portions *portions, const Portions *alone, Plan **top)
  * A cursor can move backward if serial can.  Core decides that by the plan, unless
  * it was told.
  */
-RunAheadRefusal
+Refusal
 tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial, const PlanFacts *all,
 					  Plan *ours, Plan *first_row)
 {
@@ -424,9 +424,9 @@ tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial, const PlanFacts *a
 	if (portions.place == NULL || alone.place == NULL ||
 		portions.one_row != alone.one_row ||
 		!computes_at_the_same_time(&portions, &alone, &stmt->planTree))
-		return RUN_AHEAD_ALLOWED;
+		return NOT_REFUSED;
 	/* a clock, too, would be asked for all rows when the first one is fetched */
-	if (all->is_volatile || (all->calls_volatile && !portions.one_row))
+	if (all->looks_at_statement || (all->calls_volatile && !portions.one_row))
 		return RUN_AHEAD_VOLATILE;
 	if (tp_rows_exceed_file_limit(*portions.place))
 		return RUN_AHEAD_TOO_LARGE;
@@ -453,7 +453,7 @@ tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial, const PlanFacts *a
 		first_row->total_cost = first_row->startup_cost;
 	}
 	stmt->parallelModeNeeded = ExecSupportsBackwardScan(stmt->planTree) != backward;
-	return RUN_AHEAD_ALLOWED;
+	return NOT_REFUSED;
 }
 
 /* ----------
@@ -489,7 +489,7 @@ tp_node_for_execution(PlannedStmt *stmt, const FlushPlan *first, Cost saving,
 	CustomScan *node;
 	Cost		serial;
 
-	if (portions.place == NULL || first->any_volatile ||
+	if (portions.place == NULL || first->looks_at_statement ||
 		tp_must_run_in_leader(tp_gather_facts(stmt, tp_statement_facts(stmt).gathers), true))
 		return NULL;
 	*place = *portions.place;

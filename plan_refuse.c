@@ -151,7 +151,7 @@ locks_rows(Node *node)
  * conditions of views for each row, outside parallel mode; so they may call functions
  * that are parallel unsafe.
  */
-RunAheadRefusal
+Refusal
 tp_query_refusal(Query *query, PlanFor purpose)
 {
 	Query		below = *query;
@@ -171,7 +171,7 @@ tp_query_refusal(Query *query, PlanFor purpose)
 		return NO_WORKERS_MODIFYING_WITH;
 	else if (tp_contains((Node *) query, locks_rows))
 		return NO_WORKERS_LOCKS;
-	return max_parallel_hazard(&below) != PROPARALLEL_UNSAFE ? RUN_AHEAD_ALLOWED :
+	return max_parallel_hazard(&below) != PROPARALLEL_UNSAFE ? NOT_REFUSED :
 		purpose == PLAN_QUERY ? NO_WORKERS_UNSAFE : RUN_AHEAD_UNSAFE;
 }
 
@@ -255,7 +255,7 @@ tp_workers_may_run(PlannedStmt *stmt, const PlanFacts *all, List *gathers, bool 
 	if (all->unknown && (stmt->rowMarks != NIL || tp_names_temp_table(stmt->rtable)))
 		return false;
 	return (!only_ours && all->temp_tables == NIL) ||
-		!(all->unsafe || all->calls_unsafe || tp_must_run_in_leader(gathers, only_ours));
+		!(all->hidden_unsafe || all->calls_unsafe || tp_must_run_in_leader(gathers, only_ours));
 }
 
 /*
@@ -264,7 +264,7 @@ tp_workers_may_run(PlannedStmt *stmt, const PlanFacts *all, List *gathers, bool 
  * subqueries: they are planned for workers, which do not run then, even FOR UPDATE, and the
  * workers of a CTE have ended.
  */
-RunAheadRefusal
+Refusal
 tp_modification_refusal(PlannedStmt *stmt, const PlanFacts *all, List *gathers,
 						List *defaults)
 {
@@ -274,27 +274,27 @@ tp_modification_refusal(PlannedStmt *stmt, const PlanFacts *all, List *gathers,
 								   modify->onConflictSet,
 								   modify->onConflictWhere,
 								   modify->mergeActionLists);
-	RunAheadRefusal refusal;
+	Refusal		refusal;
 
 	/* a node above a scan may have more, but those that keep rows may not */
 	if (list_length(outerPlan(modify)->targetlist) > MaxTupleAttributeNumber)
 		return RUN_AHEAD_TOO_WIDE;
 	above = lappend(lappend(above, merge_join_conditions(modify)), defaults);
 
-	if (all->is_volatile || merges_volatile_values(gathers) ||
+	if (all->looks_at_statement || merges_volatile_values(gathers) ||
 		(all->reads_versions && (modify->operation != CMD_INSERT ||
 								 modify->onConflictAction != ONCONFLICT_NONE)))
 		return RUN_AHEAD_VOLATILE;
 	if (tp_have_subplan(above))
 		return RUN_AHEAD_SUBQUERY;
 	/* the planner adds columns that MERGE leaves out */
-	if (tp_expression_facts(above, stmt).unsafe)
+	if (tp_expression_facts(above, stmt).hidden_unsafe)
 		return RUN_AHEAD_UNSAFE;
 	refusal = tp_order_refusal(stmt, above);
-	if (refusal != RUN_AHEAD_ALLOWED)
+	if (refusal != NOT_REFUSED)
 		return refusal;
 	return tp_rows_exceed_file_limit(outerPlan(modify)) ?
-		RUN_AHEAD_TOO_LARGE : RUN_AHEAD_ALLOWED;
+		RUN_AHEAD_TOO_LARGE : NOT_REFUSED;
 }
 
 /* ----------

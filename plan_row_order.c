@@ -103,7 +103,7 @@ index_has(Relation index, Relation table, List *columns)
  * Refuse for the unique indexes and exclusion constraints of table: one that is checked as
  * each row is changed, or any one beside the arbiters.
  */
-static RunAheadRefusal
+static Refusal
 refusal_by_indexes(Relation table, const RowChanges *changes)
 {
 	const int16 both = TRIGGER_TYPE_DELETE | TRIGGER_TYPE_INSERT;
@@ -128,7 +128,7 @@ refusal_by_indexes(Relation table, const RowChanges *changes)
 	if (changed)
 		return RUN_AHEAD_UNIQUE_COLUMN;
 	return changes->arbiters > 0 && indexes > changes->arbiters ?
-		RUN_AHEAD_CONFLICT : RUN_AHEAD_ALLOWED;
+		RUN_AHEAD_CONFLICT : NOT_REFUSED;
 }
 
 /*
@@ -242,12 +242,12 @@ checks_by_function(Relation table, PlannedStmt *stmt)
 		if (TupleDescAttr(tupdesc, constr->defval[i].adnum - 1)->attgenerated)
 			expressions = lappend(expressions, stringToNode(constr->defval[i].adbin));
 	}
-	return tp_expression_facts(expressions, stmt).unsafe ||
+	return tp_expression_facts(expressions, stmt).hidden_unsafe ||
 		calls_by_order((Node *) expressions, stmt);
 }
 
 /* Refuse for what the definition of table does with changes of its rows. */
-static RunAheadRefusal
+static Refusal
 refusal_by_table(Relation table, const RowChanges *changes, PlannedStmt *stmt)
 {
 	if (has_row_trigger(table, changes->events))
@@ -298,7 +298,7 @@ row_changes(ModifyTable *modify, Oid table)
  * those that get a row.  So each is locked only for the look, as a lock on all of them could
  * block or deadlock others, or fill the lock table; stmt is made anew if one changes.
  */
-RunAheadRefusal
+Refusal
 tp_order_refusal(PlannedStmt *stmt, List *above)
 {
 	ModifyTable *modify = castNode(ModifyTable, stmt->planTree);
@@ -307,7 +307,7 @@ tp_order_refusal(PlannedStmt *stmt, List *above)
 		rt_fetch(modify->rootRelation, stmt->rtable)->relid;
 	RowChanges	changes = row_changes(modify, first);
 	List	   *tables;
-	RunAheadRefusal result = RUN_AHEAD_ALLOWED;
+	Refusal		result = NOT_REFUSED;
 	ListCell   *lc;
 
 	if (calls_by_order((Node *) above, stmt))
@@ -341,7 +341,7 @@ tp_order_refusal(PlannedStmt *stmt, List *above)
 		}
 		if (relid != root)
 			UnlockRelationOid(relid, AccessShareLock);
-		if (result != RUN_AHEAD_ALLOWED)
+		if (result != NOT_REFUSED)
 			break;
 	}
 	return result;

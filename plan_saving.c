@@ -79,10 +79,9 @@ flush_pays(const FlushSaving *saving)
 {
 	FlushCost	flush = tp_flush_estimate(existing_tables(saving->relids),
 										  saving->indexes, false);
-	Cost		charge = flush.charge - flush.search;
 
-	return charge < saving->saving &&
-		(saving->charge >= saving->saving || charge <= saving->charge / 2);
+	return flush.charge < saving->saving &&
+		(saving->charge >= saving->saving || flush.charge <= saving->charge / 2);
 }
 
 /* The planner's estimate of the number of rows of table relid, at least 1. */
@@ -110,7 +109,7 @@ static void
 credit_saving(const FlushSaving *saving, List *scanned)
 {
 	List	   *relids = existing_tables(saving->relids);
-	Cost	   *price = palloc0(list_length(relids) * sizeof(Cost));
+	Cost	   *cost = palloc0(list_length(relids) * sizeof(Cost));
 	double	   *rows = palloc0(list_length(relids) * sizeof(double));
 	double		all_rows = 0;
 	ListCell   *lc;
@@ -121,8 +120,8 @@ credit_saving(const FlushSaving *saving, List *scanned)
 		FlushCost	flush = tp_flush_estimate(list_make1_oid(lfirst_oid(lc)),
 											  saving->indexes, false);
 
-		price[i] = flush.cost - flush.search;
-		if (flush.charge > flush.search && !isinf(price[i]))
+		cost[i] = flush.cost;
+		if (flush.charge > 0 && !isinf(cost[i]))
 			rows[i] = estimated_rows(lfirst_oid(lc));
 		all_rows += rows[i];
 	}
@@ -131,7 +130,7 @@ credit_saving(const FlushSaving *saving, List *scanned)
 		int			i = foreach_current_index(lc);
 
 		if (rows[i] > 0 && list_member_oid(scanned, lfirst_oid(lc)))
-			tp_account_add(lfirst_oid(lc), saving->saving * rows[i] / all_rows, price[i]);
+			tp_account_add(lfirst_oid(lc), saving->saving * rows[i] / all_rows, cost[i]);
 	}
 }
 

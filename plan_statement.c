@@ -127,14 +127,15 @@ add_copies(Choice *choice, PlannedStmt *core, const PlanFacts *all)
  */
 static bool
 is_ours_better(Choice *choice, PlanFor purpose, PlannedStmt *core,
-			   RunAheadRefusal *refusal)
+			   Refusal *refusal)
 {
 	Plan		clean = choice->ours;
 	bool		gains;
 
 	clean.total_cost -= choice->flush.charge;
-	choice->saving.charge = choice->flush.charge - choice->flush.search;
-	choice->saving.saving = choice->core.total_cost - clean.total_cost - choice->flush.search;
+	choice->saving.charge = choice->flush.charge;
+	choice->saving.saving = choice->core.total_cost - clean.total_cost;
+	clean.total_cost -= choice->flush.search;
 	/* the server's tests want workers whatever they cost */
 	if (purpose == PLAN_QUERY && debug_parallel_query != DEBUG_PARALLEL_OFF)
 	{
@@ -157,11 +158,11 @@ is_ours_better(Choice *choice, PlanFor purpose, PlannedStmt *core,
 
 /*
  * Plan the statement of call, for purpose.  Returns NULL if core, core's plan of it, is to be
- * taken, and then in *refusal why, or RUN_AHEAD_ALLOWED if it is only cheaper.
+ * taken, and then in *refusal why, or NOT_REFUSED if it is only cheaper.
  */
 static PlannedStmt *
 plan_with_workers(PlannerCall *call, PlanFor purpose, PlannedStmt *core,
-				  RunAheadRefusal *refusal)
+				  Refusal *refusal)
 {
 	Query	   *parse = call->args.parse;
 	bool		only_ours = purpose != PLAN_QUERY;
@@ -172,7 +173,7 @@ plan_with_workers(PlannerCall *call, PlanFor purpose, PlannedStmt *core,
 	List	   *gathers;
 
 	*refusal = tp_query_refusal(parse, purpose);
-	if (*refusal != RUN_AHEAD_ALLOWED)
+	if (*refusal != NOT_REFUSED)
 		return NULL;
 	call->args.cursorOptions |= CURSOR_OPT_PARALLEL_OK;
 	stmt = tp_call_planner(call, purpose);
@@ -186,7 +187,7 @@ plan_with_workers(PlannerCall *call, PlanFor purpose, PlannedStmt *core,
 			stmt->rowMarks != NIL ? NO_WORKERS_LOCKS : NO_WORKERS_UNSAFE;
 	else if (purpose == PLAN_MODIFICATION)
 		*refusal = tp_modification_refusal(stmt, &all, gathers, defaults);
-	if (*refusal != RUN_AHEAD_ALLOWED)
+	if (*refusal != NOT_REFUSED)
 		return NULL;
 
 	tp_add_dependencies(stmt, &all);
@@ -238,7 +239,7 @@ tp_plan_statement(const PlannerCall *call)
 {
 	PlannerCall again = *call;
 	PlanFor		purpose;
-	RunAheadRefusal refusal = RUN_AHEAD_ALLOWED;
+	Refusal		refusal = NOT_REFUSED;
 	PlannedStmt *core;
 	clock_t		start;
 
