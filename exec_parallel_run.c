@@ -50,7 +50,7 @@ why_leader_is_cheaper(List *flush_nodes, const FlushSaving *saving)
 {
 	FlushCost	now = tp_flush_estimate(saving->relids, saving->indexes,
 										tp_flush_node_plan(linitial(flush_nodes))->any_user_code);
-	Cost		charge = now.charge;
+	Cost		charge = now.charge + now.search;
 	int			user_code = 0;	/* nodes whose workers may run it */
 	ListCell   *lc;
 

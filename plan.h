@@ -146,8 +146,8 @@ typedef enum Refusal
 /* what workers save in a statement if its tables are clean, or would save */
 typedef struct FlushSaving
 {
-	Cost		saving;			/* less the search of the pool */
-	Cost		charge;			/* for writing pages, when planned */
+	Cost		saving;			/* without the flush */
+	Cost		charge;			/* of the flush, with the search, when planned */
 	List	   *relids;			/* temporary tables that they read */
 	List	   *indexes;		/* those of their indexes that they scan */
 } FlushSaving;
@@ -169,6 +169,7 @@ extern bool tp_credit_saving(const FlushSaving *saving, PlanState *root);
 typedef struct FlushPlan
 {
 	FlushCost	planned;		/* the planner's estimate for this Gather */
+	Cost		charge;			/* what it adds to those before it */
 	int			pool;			/* size of the pool that a worker needs */
 	int			leader_pins;	/* local buffers that the leader needs for the
 								 * whole statement */
@@ -189,6 +190,7 @@ extern FlushPlan tp_flush_plan(CustomScan *cscan);
 extern CustomScan *tp_find_flush_node(Plan *top);
 extern FlushCost tp_place_flush_nodes(PlannedStmt *stmt, PlanFacts *all,
 									  List *gathers, FlushSaving *saving);
+extern void tp_charge_flush(PlannedStmt *stmt, List *gathers);
 extern bool tp_rows_exceed_file_limit(const Plan *plan);
 extern CustomScan *tp_run_ahead_node(Plan *child, int plan_node_id);
 extern void tp_place_run_ahead_node(PlannedStmt *stmt, List *defaults,

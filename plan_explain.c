@@ -143,7 +143,7 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 			{"dirtied", "Refused Dirtied Buffers", flush.dirtied},
 			{"cost", "Refused Flush Cost", flush.cost + flush.search, 2},
 			{"account", "Refused Flush Account", flush.account, 2},
-			{"saving", "Refused Flush Saving", saving.saving + flush.search, 2}
+			{"saving", "Refused Flush Saving", saving.saving, 2}
 		};
 		const ExplainNumber share[] = {
 			{"pages", "Refused Pages Shared", flush.shareable},

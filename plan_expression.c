@@ -387,6 +387,22 @@ is_unsafe_function(Oid function, void *context)
 	return func_parallel(function) == PROPARALLEL_UNSAFE;
 }
 
+/*
+ * Does node look values up by a user's hash function that is not parallel safe?  Adds it to
+ * those on which facts depend.
+ */
+static bool
+hashes_unsafely(Node *node, PlanFacts *facts)
+{
+	Oid			function = IsA(node, ScalarArrayOpExpr) ?
+		((ScalarArrayOpExpr *) node)->hashfuncid : InvalidOid;
+
+	if (function < FirstNormalObjectId)
+		return false;
+	facts->depends = lappend(facts->depends, tp_dependency(function));
+	return func_parallel(function) != PROPARALLEL_SAFE;
+}
+
 static bool
 takes_another_sample(Node *node)
 {
@@ -414,7 +430,8 @@ tp_add_expression(Node *node, PlanFacts *facts)
 	facts->calls_unsafe = facts->calls_unsafe ||
 		check_functions_in_node(node, is_unsafe_function, NULL);
 	facts->reads_versions = facts->reads_versions || is_version_column(node);
-	facts->hidden_unsafe = facts->hidden_unsafe || makes_domain(node);
+	facts->hidden_unsafe = hashes_unsafely(node, facts) || facts->hidden_unsafe ||
+		makes_domain(node);
 }
 
 /* ----------

@@ -23,16 +23,20 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/nbtree.h"
 #include "access/transam.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_amproc.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
 #include "miscadmin.h"
 #include "nodes/extensible.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
+#include "utils/catcache.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 #include "plan.h"
 
@@ -242,29 +246,24 @@ tp_plan_expressions(Plan *plan)
  * User code
  * ----------
  */
-static bool
-has_user_object(const Oid *oids, int n)
-{
-	for (int i = 0; i < n; i++)
-	{
-		if (oids[i] >= FirstNormalObjectId)
-			return true;
-	}
-	return false;
-}
-
-static bool
-is_unsafe(Oid function)
-{
-	return OidIsValid(function) && func_parallel(function) != PROPARALLEL_SAFE;
-}
 
 /*
- * Is the function of operator not parallel safe, or the one that sorts by it, or hashes
- * what it compares?
+ * Add function, which compares or hashes values, to facts, if it is a user's: one that is not
+ * parallel safe, at which core does not look, or on whose label the plan depends.
  */
-static bool
-compares_unsafely(Oid operator)
+static void
+add_support_function(Oid function, PlanFacts *facts)
+{
+	if (function < FirstNormalObjectId)
+		return;
+	facts->depends = lappend(facts->depends, tp_dependency(function));
+	if (func_parallel(function) != PROPARALLEL_SAFE)
+		facts->hidden_unsafe = true;
+}
+
+/* The same for the function of operator, those that hash for it, and that which sorts by it. */
+static void
+add_operator(Oid operator, PlanFacts *facts)
 {
 	Oid			family;
 	Oid			type;
@@ -272,21 +271,41 @@ compares_unsafely(Oid operator)
 	Oid			left = InvalidOid;
 	Oid			right = InvalidOid;
 
-	if (get_ordering_op_properties(operator, &family, &type, &order) &&
-		is_unsafe(get_opfamily_proc(family, type, type, BTORDER_PROC)))
-		return true;
+	if (operator < FirstNormalObjectId)
+		return;
+	facts->user_code = true;
+	add_support_function(get_opcode(operator), facts);
+	if (get_ordering_op_properties(operator, &family, &type, &order))
+		add_support_function(get_opfamily_proc(family, type, type, BTORDER_PROC), facts);
 	(void) get_op_hash_functions(operator, &left, &right);
-	return is_unsafe(get_opcode(operator)) || is_unsafe(left) || is_unsafe(right);
+	add_support_function(left, facts);
+	add_support_function(right, facts);
 }
 
-/*
- * Does plan sort, group or join by a user's operators?  Sets *unsafe if functions of those
- * for sorting and grouping are not parallel safe, at which core does not look.
- */
-static bool
-has_user_operators(Plan *plan, const NodeKind *kind, bool *unsafe)
+/* The same for all support functions of families. */
+static void
+add_families(const Oid *families, int n, PlanFacts *facts)
 {
-	bool		found = false;
+	for (int i = 0; i < n; i++)
+	{
+		CatCList   *procs;
+
+		if (families[i] < FirstNormalObjectId)
+			continue;
+		facts->user_code = true;
+		procs = SearchSysCacheList1(AMPROCNUM, ObjectIdGetDatum(families[i]));
+		for (int j = 0; j < procs->n_members; j++)
+			add_support_function(((Form_pg_amproc) GETSTRUCT(&procs->members[j]->tuple))->amproc,
+								 facts);
+		ReleaseSysCacheList(procs);
+	}
+}
+
+/* The same for what plan, of that kind, sorts, groups or joins by. */
+static void
+add_operators(Plan *plan, const NodeKind *kind, PlanFacts *facts)
+{
+	ListCell   *lc;
 
 	for (int i = 0; i < lengthof(kind->operators); i++)
 	{
@@ -294,22 +313,13 @@ has_user_operators(Plan *plan, const NodeKind *kind, bool *unsafe)
 			MEMBER(plan, kind->operators[i].number, int);
 
 		for (int j = 0; j < n; j++)
-		{
-			Oid			operator = MEMBER(plan, kind->operators[i].oids, Oid *)[j];
-
-			if (operator < FirstNormalObjectId)
-				continue;
-			found = true;
-			*unsafe = *unsafe || compares_unsafely(operator);
-		}
+			add_operator(MEMBER(plan, kind->operators[i].oids, Oid *)[j], facts);
 	}
-	if (found)
-		return true;
+	foreach(lc, IsA(plan, HashJoin) ? ((HashJoin *) plan)->hashoperators : NIL)
+		add_operator(lfirst_oid(lc), facts);
 	if (IsA(plan, MergeJoin))
-		return has_user_object(((MergeJoin *) plan)->mergeFamilies,
-							   list_length(((MergeJoin *) plan)->mergeclauses));
-	return IsA(plan, HashJoin) &&
-		tp_has_user_object(((HashJoin *) plan)->hashoperators);
+		add_families(((MergeJoin *) plan)->mergeFamilies,
+					 list_length(((MergeJoin *) plan)->mergeclauses), facts);
 }
 
 /* ----------
@@ -472,10 +482,10 @@ add_index(Oid indexid, Oid table, PlanWalk *walk)
 
 	if (!RelationIsValid(index))
 		return false;
-	if (index->rd_rel->relam >= FirstNormalObjectId ||
-		has_user_object(index->rd_opfamily,
-						IndexRelationGetNumberOfKeyAttributes(index)))
+	if (index->rd_rel->relam >= FirstNormalObjectId)
 		walk->facts.user_code = true;
+	add_families(index->rd_opfamily, IndexRelationGetNumberOfKeyAttributes(index),
+				 &walk->facts);
 	if (OidIsValid(table))
 	{
 		walk->facts.indexes = list_append_unique_oid(walk->facts.indexes, indexid);
@@ -539,8 +549,8 @@ walk_plan(Plan *plan, NodeRun run, PlanWalk *walk)
 	kind = kind_of(plan);
 	facts->last_node_id = Max(facts->last_node_id, plan->plan_node_id);
 	facts->unknown = facts->unknown || kind == &unknown_node;
-	if (has_user_operators(plan, kind, &facts->hidden_unsafe) || (kind->flags & USER_CODE) != 0)
-		facts->user_code = true;
+	facts->user_code = facts->user_code || (kind->flags & USER_CODE) != 0;
+	add_operators(plan, kind, facts);
 
 	(void) walk_expression((Node *) tp_plan_expressions(plan), walk);
 	(void) walk_expression((Node *) plan->initPlan, walk);

@@ -97,17 +97,15 @@ custom_scan_above(Plan *child, const char *name, int plan_node_id)
 
 /*
  * Make a flush node with the given plan_node_id above child, for the tables of info,
- * whose lists it shares, and charge it.
+ * whose lists it shares.
  */
 static CustomScan *
-make_flush_node(Plan *child, const FlushPlan *info, Cost charge, int plan_node_id)
+make_flush_node(Plan *child, const FlushPlan *info, int plan_node_id)
 {
 	CustomScan *cscan = custom_scan_above(child, FLUSH_NODE_NAME, plan_node_id);
 	Plan	   *plan = &cscan->scan.plan;
 	bytea	   *bytes = palloc(VARHDRSZ + FLUSH_PLAN_BYTES);
 
-	plan->startup_cost += charge;
-	plan->total_cost += charge;
 	plan->parallel_aware = true;	/* otherwise the callbacks for parallel
 									 * query are not called */
 	plan->parallel_safe = true;
@@ -227,52 +225,28 @@ flush_plan_of(const GatherFacts *facts, const PlanFacts *all)
 
 /* Insert a flush node below gather. */
 static void
-insert_flush_node(Plan *gather, const FlushPlan *info, Cost charge, int plan_node_id)
+insert_flush_node(Plan *gather, const FlushPlan *info, int plan_node_id)
 {
 	Plan	  **place = &gather->lefttree;
 	Plan	  **child;
 
 	while ((child = tp_tuple_bound_child(*place)) != NULL)
 		place = child;
-	*place = &make_flush_node(*place, info, charge, plan_node_id)->scan.plan;
-}
-
-/*
- * Add what the flush nodes in plan, a part of stmt, are charged to the costs of the nodes
- * above them.  Returns the sum.  Subplans in expressions are left out.
- */
-static Cost
-raise_costs(Plan *plan, PlannedStmt *stmt)
-{
-	Cost		charge = 0;
-	ListCell   *lc;
-
-	if (tp_is_flush_node(plan))
-		return plan->startup_cost - plan->lefttree->startup_cost;
-	foreach(lc, tp_plan_children(plan))
-		charge += raise_costs(lfirst(lc), stmt);
-	foreach(lc, plan->initPlan)
-		charge += raise_costs(list_nth(stmt->subplans,
-									   lfirst_node(SubPlan, lc)->plan_id - 1), stmt);
-	plan->startup_cost += charge;
-	plan->total_cost += charge;
-	return charge;
+	*place = &make_flush_node(*place, info, plan_node_id)->scan.plan;
 }
 
 /*
  * Give a flush node to each Gather of stmt that needs one, numbered after the
  * nodes that set_plan_refs() of setrefs.c has numbered.  *all and gathers are the facts of
- * stmt, of which last_node_id is updated, and of its Gathers.  Changes the plan in place.
- * Returns what the flush of all tables costs, each of them once, which the topmost node is
- * charged, and in *saving the tables and their indexes.
+ * stmt, of which last_node_id is updated, and of its Gathers.  Changes the plan in place,
+ * but no costs.  Returns what the flush of all tables costs, each of them once, and in
+ * *saving the tables and their indexes.
  */
 FlushCost
 tp_place_flush_nodes(PlannedStmt *stmt, PlanFacts *all, List *gathers,
 					 FlushSaving *saving)
 {
-	Plan	   *top = stmt->planTree;
 	FlushCost	flush = {0};
-	Cost		missing;
 	ListCell   *lc;
 
 	foreach(lc, gathers)
@@ -287,13 +261,66 @@ tp_place_flush_nodes(PlannedStmt *stmt, PlanFacts *all, List *gathers,
 		saving->relids = list_concat_unique_oid(saving->relids, info.relids);
 		saving->indexes = list_concat_unique_oid(saving->indexes, info.indexes);
 		flush = tp_flush_estimate(saving->relids, saving->indexes, all->user_code);
-		insert_flush_node(facts->gather, &info, flush.charge + flush.search - before,
-						  ++all->last_node_id);
+		/* infinite costs have no difference */
+		info.charge = isinf(before) ? 0 : flush.charge + flush.search - before;
+		insert_flush_node(facts->gather, &info, ++all->last_node_id);
 	}
-	missing = flush.charge + flush.search - raise_costs(top, stmt);
-	top->startup_cost += missing;
-	top->total_cost += missing;
 	return flush;
+}
+
+/*
+ * Add what the flush nodes in plan are charged to their costs and those of the nodes above
+ * them.  of_subplans has that of each subplan, which its InitPlan adds.  Returns the sum.
+ */
+static Cost
+raise_costs(Plan *plan, const Cost *of_subplans)
+{
+	Cost		charge = 0;
+	ListCell   *lc;
+
+	if (tp_is_flush_node(plan))
+		charge = tp_flush_plan((CustomScan *) plan).charge;
+	foreach(lc, tp_plan_children(plan))
+		charge += raise_costs(lfirst(lc), of_subplans);
+	foreach(lc, plan->initPlan)
+		charge += of_subplans[lfirst_node(SubPlan, lc)->plan_id - 1];
+	plan->startup_cost += charge;
+	plan->total_cost += charge;
+	return charge;
+}
+
+/*
+ * Add the cost of its flush to the costs of stmt, of whose gathers, a List of GatherFacts,
+ * some have flush nodes.  To which node
+ * above them a subplan in an expression belongs is not known: it is added to the topmost.
+ */
+void
+tp_charge_flush(PlannedStmt *stmt, List *gathers)
+{
+	Plan	   *top = stmt->planTree;
+	Cost	   *of_subplans = palloc0(list_length(stmt->subplans) * sizeof(Cost));
+	Cost		startup = top->startup_cost;
+	Cost		total = top->total_cost;
+	Cost		charge = 0;
+	ListCell   *lc;
+
+	foreach(lc, gathers)
+	{
+		Plan	   *gather = ((GatherFacts *) lfirst(lc))->gather;
+		CustomScan *node = tp_find_flush_node(gather->lefttree);
+
+		if (node != NULL)
+			charge += tp_flush_plan(node).charge;
+	}
+	/* a subplan comes after those that it has itself */
+	foreach(lc, stmt->subplans)
+	{
+		if (lfirst(lc) != NULL)
+			of_subplans[foreach_current_index(lc)] = raise_costs(lfirst(lc), of_subplans);
+	}
+	(void) raise_costs(top, of_subplans);
+	top->startup_cost = startup + charge;
+	top->total_cost = total + charge;
 }
 
 /* ----------

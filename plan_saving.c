@@ -70,18 +70,17 @@ existing_tables(List *relids)
 }
 
 /*
- * Is the flush of the tables of saving worth it now, for a plan that is made again?
- * If it was by that reckoning when the plan was made, only once it is charged no more
- * than half, so that a plan is not made again at each execution.
+ * Is the flush of the tables of saving, which costs flush now, worth it, for a plan that is
+ * made again?  If it was by that reckoning when the plan was made, only once it is charged
+ * no more than half, so that a plan is not made again at each execution.
  */
 static bool
-flush_pays(const FlushSaving *saving)
+flush_pays(const FlushSaving *saving, FlushCost flush)
 {
-	FlushCost	flush = tp_flush_estimate(existing_tables(saving->relids),
-										  saving->indexes, false);
+	Cost		charge = flush.charge + flush.search;
 
-	return flush.charge < saving->saving &&
-		(saving->charge >= saving->saving || flush.charge <= saving->charge / 2);
+	return charge < saving->saving &&
+		(saving->charge >= saving->saving || charge <= saving->charge / 2);
 }
 
 /* The planner's estimate of the number of rows of table relid, at least 1. */
@@ -99,14 +98,14 @@ estimated_rows(Oid relid)
 }
 
 /*
- * Add saving to the accounts of its tables, in proportion to their rows, as
+ * Add net, of saving, to the accounts of its tables, in proportion to their rows, as
  * workers save most where they read most rows.  If a large part went to a
  * table that adds little to the saving, the others would be flushed too late.
  * An account that pays for the flush of its table already gets nothing, none gets
  * more than that, and what would go to a table that is not one of scanned is lost.
  */
 static void
-credit_saving(const FlushSaving *saving, List *scanned)
+credit_saving(const FlushSaving *saving, Cost net, List *scanned)
 {
 	List	   *relids = existing_tables(saving->relids);
 	Cost	   *cost = palloc0(list_length(relids) * sizeof(Cost));
@@ -130,7 +129,7 @@ credit_saving(const FlushSaving *saving, List *scanned)
 		int			i = foreach_current_index(lc);
 
 		if (rows[i] > 0 && list_member_oid(scanned, lfirst_oid(lc)))
-			tp_account_add(lfirst_oid(lc), saving->saving * rows[i] / all_rows, cost[i]);
+			tp_account_add(lfirst_oid(lc), net * rows[i] / all_rows, cost[i]);
 	}
 }
 
@@ -139,13 +138,20 @@ static bool
 credit_in_context(const FlushSaving *saving, PlanState *root)
 {
 	List	   *scanned = NIL;
+	FlushCost	flush = tp_flush_estimate(existing_tables(saving->relids),
+										  saving->indexes, false);
+
+	/* the search is to be paid for each time */
+	Cost		net = saving->saving - flush.search;
 	ListCell   *lc;
 
 	(void) collect_scanned(root, &scanned);
-	if (saving->saving <= 0 || list_length(list_difference_oid(saving->relids, scanned)) == list_length(saving->relids))
+	if (net <= 0 ||
+		list_length(list_difference_oid(saving->relids, scanned)) == list_length(saving->relids))
 		return false;
-	credit_saving(saving, scanned);
-	foreach(lc, flush_pays(saving) ? existing_tables(saving->relids) : NIL)
+	credit_saving(saving, net, scanned);
+	flush = tp_flush_estimate(existing_tables(saving->relids), saving->indexes, false);
+	foreach(lc, flush_pays(saving, flush) ? existing_tables(saving->relids) : NIL)
 		tp_replan_for(lfirst_oid(lc));
 	return true;
 }

@@ -101,7 +101,7 @@ took_too_long(clock_t start, Cost cost)
 typedef struct Choice
 {
 	Plan		core;
-	Plan		ours;			/* with the charge of the flush */
+	Plan		ours;			/* without the flush */
 	FlushCost	flush;
 	FlushSaving saving;
 } Choice;
@@ -129,27 +129,27 @@ static bool
 is_ours_better(Choice *choice, PlanFor purpose, PlannedStmt *core,
 			   Refusal *refusal)
 {
-	Plan		clean = choice->ours;
+	Cost		charge = choice->flush.charge + choice->flush.search;
+	Plan		charged = choice->ours;
 	bool		gains;
 
-	clean.total_cost -= choice->flush.charge;
-	choice->saving.charge = choice->flush.charge;
-	choice->saving.saving = choice->core.total_cost - clean.total_cost;
-	clean.total_cost -= choice->flush.search;
+	charged.total_cost += charge;
+	choice->saving.charge = charge;
+	choice->saving.saving = choice->core.total_cost - choice->ours.total_cost;
 	/* the server's tests want workers whatever they cost */
 	if (purpose == PLAN_QUERY && debug_parallel_query != DEBUG_PARALLEL_OFF)
 	{
-		choice->saving.saving = Max(choice->saving.saving, choice->saving.charge);
+		choice->saving.saving = Max(choice->saving.saving, charge);
 		return true;
 	}
-	gains = plan_costs_less(&clean, &choice->core);
+	gains = plan_costs_less(&choice->ours, &choice->core);
 	if (purpose != PLAN_QUERY &&
-		(!gains || clean.total_cost > LARGEST_PART * choice->core.total_cost))
+		(!gains || choice->ours.total_cost > LARGEST_PART * choice->core.total_cost))
 	{
 		*refusal = RUN_AHEAD_GAINS_LITTLE;
 		return false;
 	}
-	if (plan_costs_less(&choice->ours, &choice->core))
+	if (plan_costs_less(&charged, &choice->core))
 		return true;
 	if (gains && choice->saving.relids != NIL)
 		tp_note_saving(core, &choice->saving, true);
@@ -210,6 +210,7 @@ plan_with_workers(PlannerCall *call, PlanFor purpose, PlannedStmt *core,
 	add_copies(&choice, core, &all);
 	if (!is_ours_better(&choice, purpose, core, refusal))
 		return NULL;
+	tp_charge_flush(stmt, gathers);
 	tp_note_saving(stmt, &choice.saving, false);
 	return stmt;
 }

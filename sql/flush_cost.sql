@@ -50,6 +50,36 @@ SELECT count(*), sum(id) FROM slow;
 DROP TABLE slow;
 DROP TABLESPACE regress_temp_parallel_slow;
 
+-- What a flush costs is in the costs of the node and of each node above it, also in a subplan.
+SET temp_parallel.write_temp_page_cost = 0.01;
+UPDATE t SET id = id WHERE id < 100;
+UPDATE other SET id = id WHERE id < 100;
+CREATE FUNCTION costs_less_than_child(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	RETURN QUERY SELECT node->>'Node Type' FROM jsonb_path_query(plan, 'strict $.** ? (@.Plans.type() == "array")') node,
+		jsonb_array_elements(node->'Plans') child
+	WHERE child->>'Parent Relationship' = 'Outer' AND node->>'Node Type' <> 'Limit' AND
+		((child->>'Startup Cost')::float8 > (node->>'Startup Cost')::float8 OR
+		 (child->>'Total Cost')::float8 > (node->>'Total Cost')::float8 OR
+		 (node->>'Custom Plan Provider' = 'TempFlush' AND child->>'Startup Cost' = node->>'Startup Cost'));
+END $$;
+SELECT costs_less_than_child('SELECT count(*) FROM t');
+SELECT costs_less_than_child('SELECT count(*) FROM other WHERE id NOT IN (SELECT id FROM t)');
+SELECT costs_less_than_child('SELECT count(*) FROM other WHERE id > (SELECT avg(id) FROM t)');
+DROP FUNCTION costs_less_than_child;
+-- However much it costs, that is the reason.
+SET temp_parallel.share_local_buffers = off;
+SET temp_parallel.write_temp_page_cost = 1e308;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
+SET temp_parallel.write_temp_page_cost = 0;
+SET temp_parallel.buffer_scan_cost = 1e308;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
+RESET temp_parallel.buffer_scan_cost;
+RESET temp_parallel.share_local_buffers;
+
 DROP FUNCTION explain_analyze, flush_plan;
 DROP TABLE t, other;
 DROP EXTENSION temp_parallel;

@@ -105,6 +105,7 @@ class Permanent(Steps):
                    Read=0, Written=written)
 
     def read(self, step, order, read):
+        self.conn.execute("CHECKPOINT")     # the pages of catalogs, which a read may evict
         self.timed(step, f"""SELECT sum(pg_prewarm('measured', 'buffer', 'main', b, b)) FROM (SELECT b
                    FROM generate_series(0, {self.pages - 1}) b ORDER BY {order}) b""", Read=read, Written=0)
 
