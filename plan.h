@@ -190,7 +190,7 @@ extern FlushPlan tp_flush_plan(CustomScan *cscan);
 extern CustomScan *tp_find_flush_node(Plan *top);
 extern FlushCost tp_place_flush_nodes(PlannedStmt *stmt, PlanFacts *all,
 									  List *gathers, FlushSaving *saving);
-extern void tp_charge_flush(PlannedStmt *stmt, List *gathers);
+extern void tp_charge_flush(PlannedStmt *stmt, Cost charge);
 extern bool tp_rows_exceed_file_limit(const Plan *plan);
 extern CustomScan *tp_run_ahead_node(Plan *child, int plan_node_id);
 extern void tp_place_run_ahead_node(PlannedStmt *stmt, List *defaults,

@@ -290,28 +290,19 @@ raise_costs(Plan *plan, const Cost *of_subplans)
 }
 
 /*
- * Add the cost of its flush to the costs of stmt, of whose gathers, a List of GatherFacts,
- * some have flush nodes.  To which node
- * above them a subplan in an expression belongs is not known: it is added to the topmost.
+ * Add charge, what the flush of all tables costs, to the costs of stmt, which has flush
+ * nodes.  To which node a subplan in an expression belongs is not known: what it is charged
+ * is added to the topmost one.
  */
 void
-tp_charge_flush(PlannedStmt *stmt, List *gathers)
+tp_charge_flush(PlannedStmt *stmt, Cost charge)
 {
 	Plan	   *top = stmt->planTree;
 	Cost	   *of_subplans = palloc0(list_length(stmt->subplans) * sizeof(Cost));
 	Cost		startup = top->startup_cost;
 	Cost		total = top->total_cost;
-	Cost		charge = 0;
 	ListCell   *lc;
 
-	foreach(lc, gathers)
-	{
-		Plan	   *gather = ((GatherFacts *) lfirst(lc))->gather;
-		CustomScan *node = tp_find_flush_node(gather->lefttree);
-
-		if (node != NULL)
-			charge += tp_flush_plan(node).charge;
-	}
 	/* a subplan comes after those that it has itself */
 	foreach(lc, stmt->subplans)
 	{

@@ -98,16 +98,15 @@ estimated_rows(Oid relid)
 }
 
 /*
- * Add net, of saving, to the accounts of its tables, in proportion to their rows, as
+ * Add saving to the accounts of tables relids, in proportion to their rows, as
  * workers save most where they read most rows.  If a large part went to a
  * table that adds little to the saving, the others would be flushed too late.
  * An account that pays for the flush of its table already gets nothing, none gets
  * more than that, and what would go to a table that is not one of scanned is lost.
  */
 static void
-credit_saving(const FlushSaving *saving, Cost net, List *scanned)
+credit_saving(Cost saving, List *relids, List *indexes, List *scanned)
 {
-	List	   *relids = existing_tables(saving->relids);
 	Cost	   *cost = palloc0(list_length(relids) * sizeof(Cost));
 	double	   *rows = palloc0(list_length(relids) * sizeof(double));
 	double		all_rows = 0;
@@ -117,7 +116,7 @@ credit_saving(const FlushSaving *saving, Cost net, List *scanned)
 	{
 		int			i = foreach_current_index(lc);
 		FlushCost	flush = tp_flush_estimate(list_make1_oid(lfirst_oid(lc)),
-											  saving->indexes, false);
+											  indexes, false);
 
 		cost[i] = flush.cost;
 		if (flush.charge > 0 && !isinf(cost[i]))
@@ -129,7 +128,7 @@ credit_saving(const FlushSaving *saving, Cost net, List *scanned)
 		int			i = foreach_current_index(lc);
 
 		if (rows[i] > 0 && list_member_oid(scanned, lfirst_oid(lc)))
-			tp_account_add(lfirst_oid(lc), net * rows[i] / all_rows, cost[i]);
+			tp_account_add(lfirst_oid(lc), saving * rows[i] / all_rows, cost[i]);
 	}
 }
 
@@ -138,20 +137,20 @@ static bool
 credit_in_context(const FlushSaving *saving, PlanState *root)
 {
 	List	   *scanned = NIL;
-	FlushCost	flush = tp_flush_estimate(existing_tables(saving->relids),
-										  saving->indexes, false);
-
-	/* the search is to be paid for each time */
-	Cost		net = saving->saving - flush.search;
+	List	   *relids = existing_tables(saving->relids);
+	FlushCost	flush = tp_flush_estimate(relids, saving->indexes, false);
+	Cost		net = saving->saving - flush.search;	/* which is paid for
+														 * each time */
 	ListCell   *lc;
 
 	(void) collect_scanned(root, &scanned);
 	if (net <= 0 ||
 		list_length(list_difference_oid(saving->relids, scanned)) == list_length(saving->relids))
 		return false;
-	credit_saving(saving, net, scanned);
-	flush = tp_flush_estimate(existing_tables(saving->relids), saving->indexes, false);
-	foreach(lc, flush_pays(saving, flush) ? existing_tables(saving->relids) : NIL)
+	credit_saving(net, relids, saving->indexes, scanned);
+	/* the accounts have changed */
+	flush = tp_flush_estimate(relids, saving->indexes, false);
+	foreach(lc, flush_pays(saving, flush) ? relids : NIL)
 		tp_replan_for(lfirst_oid(lc));
 	return true;
 }
@@ -160,8 +159,8 @@ credit_in_context(const FlushSaving *saving, PlanState *root)
  * Add saving to the accounts of its tables.  It is what workers would have saved in the
  * plan of which root is the topmost node, and which has run to its end without workers for
  * these tables.  A table that the plan has not started to scan gets nothing.  Returns
- * whether one gets something.  The tables are locked, except those that the statement itself has
- * dropped, which get nothing.
+ * whether one gets something.  The tables are locked, except those that the statement itself
+ * has dropped, which get nothing.
  *
  * If a flush is worth it now, invalidates the cached plans of this session that have
  * lost a saving with one of these tables, so that they are made again; also if the

@@ -210,7 +210,7 @@ plan_with_workers(PlannerCall *call, PlanFor purpose, PlannedStmt *core,
 	add_copies(&choice, core, &all);
 	if (!is_ours_better(&choice, purpose, core, refusal))
 		return NULL;
-	tp_charge_flush(stmt, gathers);
+	tp_charge_flush(stmt, choice.saving.charge);
 	tp_note_saving(stmt, &choice.saving, false);
 	return stmt;
 }
