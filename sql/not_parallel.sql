@@ -113,6 +113,21 @@ SET enable_mergejoin = off;
 SET enable_nestloop = off;
 SELECT refused('SELECT t.pad FROM small FULL JOIN t USING (id)');
 
+-- A statement that takes long to plan and not to execute is not planned twice, and EXPLAIN says
+-- so. Here the planner calls a function that takes much longer than the table is worth.
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_nestloop;
+CREATE FUNCTION slow() RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+	FOR i IN 1..3000000 LOOP
+	END LOOP;
+	RETURN 0;
+END $$;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t WHERE id > 0;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t WHERE id > slow();
+DROP FUNCTION slow;
+
 DROP FUNCTION refused, saving_of;
 DROP TABLE t, small, empty;
 DROP EXTENSION temp_parallel;
