@@ -82,14 +82,16 @@ may_cost_less(PlannedStmt *core, PlanFor purpose)
 /*
  * Did planning take so long, from start by clock() of <time.h>, that it is not worth to be
  * done twice for a plan with this cost?  With the number of tables that are joined, it grows
- * faster than what they cost.
+ * faster than what they cost.  Who sets parallel_setup_cost to zero wants workers whatever it
+ * takes to have them, as most tests do.
  */
 static bool
 took_too_long(clock_t start, Cost cost)
 {
 	double		ms = (clock() - start) * 1000.0 / CLOCKS_PER_SEC;
 
-	return ms > SHORT_PLANNING && ms > PART_FOR_PLANNING * TIME_OF_COST * cost;
+	return ms > SHORT_PLANNING && ms > PART_FOR_PLANNING * TIME_OF_COST * cost &&
+		parallel_setup_cost > 0;
 }
 
 /* ----------

@@ -114,7 +114,8 @@ SET enable_nestloop = off;
 SELECT refused('SELECT t.pad FROM small FULL JOIN t USING (id)');
 
 -- A statement that takes long to plan and not to execute is not planned twice, and EXPLAIN says
--- so. Here the planner calls a function that takes much longer than the table is worth.
+-- so, unless it is told that workers start for nothing. Here the planner calls a function that
+-- takes much longer than the table is worth.
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_nestloop;
@@ -125,6 +126,8 @@ BEGIN
 	RETURN 0;
 END $$;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM t WHERE id > 0;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t WHERE id > slow();
+SET parallel_setup_cost = 0;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM t WHERE id > slow();
 DROP FUNCTION slow;
 
