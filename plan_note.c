@@ -66,33 +66,24 @@ replan_hash(Oid relid)
 	return GetSysCacheHashValue1(PROCOID, ObjectIdGetDatum(relid));
 }
 
-/* A cost as bits, which make the values of two items, and back */
-static uint64
-bits_of_cost(Cost cost)
+/* Make an item of cost, in single precision, and back. */
+static PlanInvalItem *
+make_cost_item(int cacheid, Cost cost)
 {
-	uint64		bits;
+	float4		value = cost;
+	uint32		bits;
 
-	memcpy(&bits, &cost, sizeof(bits));
-	return bits;
+	memcpy(&bits, &value, sizeof(bits));
+	return make_item(cacheid, bits);
 }
 
 static Cost
-cost_of_bits(uint64 bits)
+cost_of_item(const PlanInvalItem *item)
 {
-	Cost		cost;
+	float4		value;
 
-	memcpy(&cost, &bits, sizeof(cost));
-	return cost;
-}
-
-/* Add cost to items, in two of them with that cacheid. */
-static List *
-add_cost(List *items, int cacheid, Cost cost)
-{
-	uint64		bits = bits_of_cost(cost);
-
-	items = lappend(items, make_item(cacheid, (uint32) (bits >> 32)));
-	return lappend(items, make_item(cacheid, (uint32) bits));
+	memcpy(&value, &item->hashValue, sizeof(value));
+	return value;
 }
 
 /*
@@ -113,8 +104,9 @@ tp_note_saving(PlannedStmt *stmt, const FlushSaving *saving, bool lost)
 	}
 	foreach(lc, saving->indexes)
 		items = lappend(items, make_item(SAVING_INDEX, lfirst_oid(lc)));
-	items = add_cost(items, SAVING_CHARGE, saving->charge);
-	stmt->invalItems = add_cost(items, lost ? SAVING_LOST : SAVING_OF_PLAN, saving->saving);
+	items = lappend(items, make_cost_item(SAVING_CHARGE, saving->charge));
+	stmt->invalItems = lappend(items, make_cost_item(lost ? SAVING_LOST : SAVING_OF_PLAN,
+													 saving->saving));
 }
 
 /* Has stmt a lost saving?  Looks at its last item only. */
@@ -130,8 +122,6 @@ FlushSaving
 tp_saving_of(PlannedStmt *stmt)
 {
 	FlushSaving saving = {0};
-	uint64		charge = 0;
-	uint64		saved = 0;
 	ListCell   *lc;
 
 	foreach(lc, stmt->invalItems)
@@ -147,16 +137,14 @@ tp_saving_of(PlannedStmt *stmt)
 				saving.indexes = lappend_oid(saving.indexes, item->hashValue);
 				break;
 			case SAVING_CHARGE:
-				charge = charge << 32 | item->hashValue;
+				saving.charge = cost_of_item(item);
 				break;
 			case SAVING_LOST:
 			case SAVING_OF_PLAN:
-				saved = saved << 32 | item->hashValue;
+				saving.saving = cost_of_item(item);
 				break;
 		}
 	}
-	saving.charge = cost_of_bits(charge);
-	saving.saving = cost_of_bits(saved);
 	return saving;
 }
 

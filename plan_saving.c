@@ -17,7 +17,6 @@
 #include <math.h>
 
 #include "nodes/nodeFuncs.h"
-#include "optimizer/plancat.h"
 #include "utils/memutils.h"
 
 #include "plan.h"
@@ -83,52 +82,33 @@ flush_pays(const FlushSaving *saving, FlushCost flush)
 		(saving->charge >= saving->saving || charge <= saving->charge / 2);
 }
 
-/* The planner's estimate of the number of rows of table relid, at least 1. */
-static double
-estimated_rows(Oid relid)
-{
-	Relation	table = tp_relation_open(relid);
-	BlockNumber pages;
-	double		rows;
-	double		all_visible;
-
-	estimate_rel_size(table, NULL, &pages, &rows, &all_visible);
-	RelationClose(table);
-	return Max(rows, 1);
-}
-
 /*
- * Add saving to the accounts of tables relids, in proportion to their rows, as
- * workers save most where they read most rows.  If a large part went to a
- * table that adds little to the saving, the others would be flushed too late.
- * An account that pays for the flush of its table already gets nothing, none gets
- * more than that, and what would go to a table that is not one of scanned is lost.
+ * Add saving to the accounts of tables relids, in proportion to what it costs to write each.
+ * An account that pays for that already gets nothing, none gets more, and what would go to a
+ * table that is not one of scanned is lost.
  */
 static void
 credit_saving(Cost saving, List *relids, List *indexes, List *scanned)
 {
 	Cost	   *cost = palloc0(list_length(relids) * sizeof(Cost));
-	double	   *rows = palloc0(list_length(relids) * sizeof(double));
-	double		all_rows = 0;
+	Cost		sum = 0;
 	ListCell   *lc;
 
 	foreach(lc, relids)
 	{
-		int			i = foreach_current_index(lc);
-		FlushCost	flush = tp_flush_estimate(list_make1_oid(lfirst_oid(lc)),
-											  indexes, false);
+		FlushCost	flush = tp_flush_estimate(list_make1_oid(lfirst_oid(lc)), indexes, false);
 
-		cost[i] = flush.cost;
-		if (flush.charge > 0 && !isinf(cost[i]))
-			rows[i] = estimated_rows(lfirst_oid(lc));
-		all_rows += rows[i];
+		/* what has an infinite cost is never flushed */
+		if (flush.account < flush.cost && !isinf(flush.cost))
+			cost[foreach_current_index(lc)] = flush.cost;
+		sum += cost[foreach_current_index(lc)];
 	}
 	foreach(lc, relids)
 	{
-		int			i = foreach_current_index(lc);
+		Cost		most = cost[foreach_current_index(lc)];
 
-		if (rows[i] > 0 && list_member_oid(scanned, lfirst_oid(lc)))
-			tp_account_add(lfirst_oid(lc), saving * rows[i] / all_rows, cost[i]);
+		if (most > 0 && list_member_oid(scanned, lfirst_oid(lc)))
+			tp_account_add(lfirst_oid(lc), saving * most / sum, most);
 	}
 }
 
