@@ -40,104 +40,59 @@ static const char *const refusals[] = {
 };
 
 /*
- * The temporary tables that stmt reads that are large enough for workers, if it has
- * none.
+ * Does stmt, which has no workers, read temporary tables that are large enough for them?  Adds
+ * those that have never been analyzed to *guessed: the planner may have guessed wrong.
  */
-static List *
-large_temp_tables(PlannedStmt *stmt)
+static bool
+reads_large_temp_table(PlannedStmt *stmt, List **guessed)
 {
 	PlanFacts	facts;
-	List	   *result = NIL;
+	bool		result = false;
 	ListCell   *lc;
 
 	if (!tp_enabled || max_parallel_workers_per_gather == 0 ||
 		!tp_session_has_temp_tables())
-		return NIL;
+		return false;
 	facts = tp_statement_facts(stmt);
-	if (facts.gathers != NIL)
-		return NIL;
-	foreach(lc, facts.temp_tables)
+	foreach(lc, facts.gathers == NIL ? facts.temp_tables : NIL)
 	{
 		Relation	table = RelationIdGetRelation(lfirst_oid(lc));
 
 		if (!RelationIsValid(table))
 			continue;			/* the statement has dropped it */
 		if (RelationGetNumberOfBlocks(table) >= Max(min_parallel_table_scan_size, 1))
-			result = lappend_oid(result, lfirst_oid(lc));
-		RelationClose(table);
-	}
-	return result;
-}
-
-/* Those of tables, a List of Oid, that have never been analyzed: the planner may have guessed wrong. */
-static List *
-not_analyzed(List *tables)
-{
-	List	   *result = NIL;
-	ListCell   *lc;
-
-	foreach(lc, tables)
-	{
-		Relation	table = RelationIdGetRelation(lfirst_oid(lc));
-
-		if (table->rd_rel->reltuples < 0)
-			result = lappend_oid(result, lfirst_oid(lc));
+		{
+			result = true;
+			if (table->rd_rel->reltuples < 0)
+				*guessed = lappend_oid(*guessed, lfirst_oid(lc));
+		}
 		RelationClose(table);
 	}
 	return result;
 }
 
 /*
- * Say why stmt has no workers, or fewer Gathers than it could have.  Shown
- * without VERBOSE, too: a user who wonders why a query is not parallel does
- * not know which option to use.
- *
- * If stmt cannot be run ahead, or workers cannot run it, add the reason to the output
- * of EXPLAIN.
- *
- * If neither a reason nor a lost saving is known, add the tables without statistics.
- *
- * If stmt reads temporary tables without workers only because of the flush, add
- * their names, unless it has dropped one of them; with COSTS also, in planner
- * cost units, what their flush costs now, what their accounts have of it, what
- * workers would save, and if that is cheaper, what sharing pages costs.  Allocates
- * in the current memory context.
+ * Say that stmt has a lost saving: the tables, unless it has dropped one of them; with COSTS
+ * also, in planner cost units, what their flush costs now, what their accounts have of it,
+ * what workers would save, and if that is cheaper, what sharing pages costs.
  */
-void
-tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
+static void
+explain_lost_saving(PlannedStmt *stmt, ExplainState *es)
 {
+	FlushSaving saving = tp_saving_of(stmt);
 	FlushCost	flush;
-	Refusal		refusal = tp_refusal_of(stmt);
-	FlushSaving saving;
 	ListCell   *lc;
 
-	/* of these, it has been noted without a look at the tables */
-	if ((refusal == NOT_REFUSED || refusal == RUN_AHEAD_VALUES ||
-		 refusal >= NO_WORKERS_MODIFYING_WITH) && !tp_has_lost_saving(stmt))
-	{
-		List	   *tables = large_temp_tables(stmt);
-
-		if (tables == NIL)
-			refusal = NOT_REFUSED;
-		if (refusal == NOT_REFUSED)
-			tp_explain_names("Not Analyzed", not_analyzed(tables), es);
-	}
-	if (refusal >= NO_WORKERS_MODIFYING_WITH)
-		ExplainPropertyText("No Workers", refusals[refusal], es);
-	else if (refusal != NOT_REFUSED)
-		ExplainPropertyText("Not Run Ahead", refusals[refusal], es);
-	if (!tp_has_lost_saving(stmt))
-		return;
-	saving = tp_saving_of(stmt);
 	foreach(lc, saving.relids)
 	{
 		if (get_rel_name(lfirst_oid(lc)) == NULL)
 			return;				/* the statement has dropped it */
 	}
 	tp_explain_names("Not Parallel", saving.relids, es);
+	if (!es->costs)
+		return;
 
 	flush = tp_flush_estimate(saving.relids, saving.indexes, false);
-	if (es->costs)
 	{
 		const ExplainNumber refused[] = {
 			{"dirtied", "Refused Dirtied Buffers", flush.dirtied},
@@ -154,4 +109,31 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 		if (flush.share)
 			tp_explain_numbers("Share Refused", share, lengthof(share), es);
 	}
+}
+
+/*
+ * Say why stmt has no workers, or fewer Gathers than it could have: the reason why it is
+ * refused, or a lost saving, or else the tables without statistics.  Shown without VERBOSE,
+ * too: a user who wonders why a query is not parallel does not know which option to use.
+ * Allocates in the current memory context.
+ */
+void
+tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
+{
+	Refusal		refusal = tp_refusal_of(stmt);
+	bool		lost = tp_has_lost_saving(stmt);
+	List	   *guessed = NIL;
+
+	/* of these, it has been noted without a look at the tables */
+	if ((refusal == NOT_REFUSED || refusal == RUN_AHEAD_VALUES ||
+		 refusal >= NO_WORKERS_MODIFYING_WITH) && !lost &&
+		!reads_large_temp_table(stmt, &guessed))
+		return;
+	if (refusal == NOT_REFUSED)
+		tp_explain_names("Not Analyzed", guessed, es);
+	else
+		ExplainPropertyText(refusal >= NO_WORKERS_MODIFYING_WITH ?
+							"No Workers" : "Not Run Ahead", refusals[refusal], es);
+	if (lost)
+		explain_lost_saving(stmt, es);
 }
