@@ -165,45 +165,38 @@ tp_expression_is_user_code(Node *node)
  *
  * Such a function sees the rows inserted so far, if it runs SQL, or the size of
  * their table, or the counters of statistics.  If workers run the SELECT, and its
- * rows are inserted later or in another order, it sees something else.  Looked at
- * are the functions in a finished plan, which has those of default arguments and of
- * functions that are inlined, and the functions of aggregates.
+ * rows are inserted later or in another order, it sees something else.
  * ----------
  */
-/*
- * Volatile functions of core, by any arguments, that are known to look neither at
- * tables nor at what the transaction has done.
- */
-static const char *const harmless[] = {
-	"clock_timestamp", "gen_random_uuid", "pg_sleep", "random", "random_normal", "uuidv4",
-	"uuidv7"
-};
 
-static bool
-is_harmless(Oid function)
-{
-	const char *name = function < FirstNormalObjectId ? get_func_name(function) : NULL;
-
-	for (int i = 0; name != NULL && i < lengthof(harmless); i++)
-	{
-		if (strcmp(name, harmless[i]) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Is function, if there is one, volatile, and not one of those? */
 static bool
 is_volatile_function(Oid function, void *context)
 {
-	return OidIsValid(function) &&
-		func_volatile(function) == PROVOLATILE_VOLATILE && !is_harmless(function);
+	return OidIsValid(function) && func_volatile(function) == PROVOLATILE_VOLATILE;
 }
 
+/*
+ * Is function, if there is one, volatile, and not one of core, by any arguments, that is known
+ * to look neither at tables nor at what the transaction has done?
+ */
 static bool
-is_any_volatile_function(Oid function, void *context)
+is_looking_function(Oid function, void *context)
 {
-	return func_volatile(function) == PROVOLATILE_VOLATILE;
+	static const char *const harmless[] = {
+		"clock_timestamp", "gen_random_uuid", "pg_sleep", "random", "random_normal", "uuidv4",
+		"uuidv7"
+	};
+	const char *name;
+
+	if (!is_volatile_function(function, context))
+		return false;
+	name = function < FirstNormalObjectId ? get_func_name(function) : NULL;
+	for (int i = 0; name != NULL && i < lengthof(harmless); i++)
+	{
+		if (strcmp(name, harmless[i]) == 0)
+			return false;
+	}
+	return true;
 }
 
 /*
@@ -221,11 +214,11 @@ tp_dependency(Oid function)
 }
 
 /*
- * Does node call one as a function of a user's aggregate?  Adds the aggregate's functions to
+ * Does node call such a function as one of a user's aggregate?  Adds the aggregate's functions to
  * those on which facts depend, as core records the aggregate alone.
  */
 static bool
-aggregate_is_volatile(Node *node, PlanFacts *facts)
+aggregate_looks(Node *node, PlanFacts *facts)
 {
 	Oid			aggregate = IsA(node, Aggref) ? ((Aggref *) node)->aggfnoid :
 		IsA(node, WindowFunc) ? ((WindowFunc *) node)->winfnoid : InvalidOid;
@@ -249,7 +242,7 @@ aggregate_is_volatile(Node *node, PlanFacts *facts)
 		for (int i = 0; i < lengthof(functions); i++)
 		{
 			facts->depends = lappend(facts->depends, tp_dependency(functions[i]));
-			result = result || is_volatile_function(functions[i], NULL);
+			result = result || is_looking_function(functions[i], NULL);
 		}
 	}
 	ReleaseSysCache(tuple);
@@ -282,19 +275,6 @@ may_contain_domain(Oid type)
 		default:
 			return true;
 	}
-}
-
-static bool
-may_contain_domains(List *types)
-{
-	ListCell   *lc;
-
-	foreach(lc, types)
-	{
-		if (may_contain_domain(lfirst_oid(lc)))
-			return true;
-	}
-	return false;
 }
 
 /*
@@ -330,9 +310,9 @@ makes_domain(Node *node)
 	switch (nodeTag(node))
 	{
 		case T_RangeTblFunction:
-			return may_contain_domains(((RangeTblFunction *) node)->funccoltypes);
+			return tp_has_user_object(((RangeTblFunction *) node)->funccoltypes);
 		case T_TableFunc:
-			return may_contain_domains(((TableFunc *) node)->coltypes);
+			return tp_has_user_object(((TableFunc *) node)->coltypes);
 		case T_FuncExpr:
 			return function_makes_domain((FuncExpr *) node);
 #ifdef HAVE_JSON_EXPR
@@ -418,10 +398,10 @@ tp_add_expression(Node *node, PlanFacts *facts)
 {
 	facts->user_code = facts->user_code || tp_expression_is_user_code(node);
 	facts->looks_at_statement = facts->looks_at_statement ||
-		check_functions_in_node(node, is_volatile_function, NULL) ||
-		aggregate_is_volatile(node, facts);
+		check_functions_in_node(node, is_looking_function, NULL) ||
+		aggregate_looks(node, facts);
 	facts->calls_volatile = facts->calls_volatile || facts->looks_at_statement ||
-		check_functions_in_node(node, is_any_volatile_function, NULL);
+		check_functions_in_node(node, is_volatile_function, NULL);
 	facts->varies_by_run = facts->varies_by_run || facts->calls_volatile || takes_another_sample(node);
 	facts->calls_restricted = facts->calls_restricted ||
 		check_functions_in_node(node, is_restricted_function, NULL);

@@ -149,19 +149,24 @@ tp_flush_plan(CustomScan *cscan)
 	return info;
 }
 
-/*
- * The flush node in top, the plan below a Gather, which its workers run.
- * NULL if there is none.
- */
+/* The link to the flush node, or to where it belongs, at or below *top, the link of a Gather. */
+static Plan **
+place_of_flush_node(Plan **top)
+{
+	Plan	  **child;
+
+	while ((child = tp_tuple_bound_child(*top)) != NULL)
+		top = child;
+	return top;
+}
+
+/* The flush node in top, the plan that workers of a Gather run, or NULL if there is none. */
 CustomScan *
 tp_find_flush_node(Plan *top)
 {
-	Plan	  **place = &top;
-	Plan	  **child;
+	Plan	   *node = *place_of_flush_node(&top);
 
-	while ((child = tp_tuple_bound_child(*place)) != NULL)
-		place = child;
-	return tp_is_flush_node(*place) ? (CustomScan *) *place : NULL;
+	return tp_is_flush_node(node) ? (CustomScan *) node : NULL;
 }
 
 /* ----------
@@ -223,18 +228,6 @@ flush_plan_of(const GatherFacts *facts, const PlanFacts *all)
 	return info;
 }
 
-/* Insert a flush node below gather. */
-static void
-insert_flush_node(Plan *gather, const FlushPlan *info, int plan_node_id)
-{
-	Plan	  **place = &gather->lefttree;
-	Plan	  **child;
-
-	while ((child = tp_tuple_bound_child(*place)) != NULL)
-		place = child;
-	*place = &make_flush_node(*place, info, plan_node_id)->scan.plan;
-}
-
 /*
  * Give a flush node to each Gather of stmt that needs one, numbered after the
  * nodes that set_plan_refs() of setrefs.c has numbered.  *all and gathers are the facts of
@@ -253,6 +246,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, PlanFacts *all, List *gathers,
 	{
 		GatherFacts *facts = lfirst(lc);
 		Cost		before = flush.charge + flush.search;
+		Plan	  **place = place_of_flush_node(&facts->gather->lefttree);
 		FlushPlan	info;
 
 		if (facts->below.temp_tables == NIL && !sends_values(facts))
@@ -263,7 +257,7 @@ tp_place_flush_nodes(PlannedStmt *stmt, PlanFacts *all, List *gathers,
 		flush = tp_flush_estimate(saving->relids, saving->indexes, all->user_code);
 		/* infinite costs have no difference */
 		info.charge = isinf(before) ? 0 : flush.charge + flush.search - before;
-		insert_flush_node(facts->gather, &info, ++all->last_node_id);
+		*place = &make_flush_node(*place, &info, ++all->last_node_id)->scan.plan;
 	}
 	return flush;
 }
