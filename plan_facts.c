@@ -213,8 +213,8 @@ tp_plan_children(Plan *plan)
 }
 
 /*
- * The link to the child of plan if ExecSetTupleBound() goes on to that child,
- * otherwise NULL.  Append and Merge Append have several children, and are left out.
+ * The link to the child of plan if ExecSetTupleBound() goes on to that child, otherwise NULL,
+ * as of Append and Merge Append, which have several.
  */
 Plan	  **
 tp_tuple_bound_child(Plan *plan)
@@ -594,9 +594,8 @@ tp_plan_facts(Plan *plan, PlannedStmt *stmt)
 }
 
 /*
- * The same for everything that runs while stmt may have workers: its plan, without
- * ModifyTable, and all subplans, as one that no known node runs may be run by an
- * unknown one.
+ * The same for all that runs while stmt may have workers: its plan without ModifyTable, and
+ * all subplans, also those that no known node runs.
  */
 PlanFacts
 tp_statement_facts(PlannedStmt *stmt)
@@ -633,8 +632,7 @@ repeats_in_joins(Plan *plan, PlannedStmt *stmt)
 /*
  * Does plan, below a Gather of stmt and with these facts, have a part that each process runs
  * as a whole, but with another result in each?  That is the inner side of a join, or a
- * subplan, that calls a volatile function or takes a sample.  One that depends on an outer
- * row, so that none repeats it, is taken to be such, too.  Core looks for none of this.
+ * subplan, that varies by run, also if it depends on an outer row.  Core looks for neither.
  */
 static bool
 repeats_what_varies(Plan *plan, const PlanFacts *facts, PlannedStmt *stmt)

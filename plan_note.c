@@ -87,8 +87,8 @@ cost_of_item(const PlanInvalItem *item)
 }
 
 /*
- * Note in stmt what workers save in it: if lost is set, what they would save, if it was
- * planned without them because of the flush.  Allocates in the current memory context.
+ * Note in stmt what workers save in it, or, if lost, would save if it was not for the flush.
+ * Allocates in the current memory context.
  */
 void
 tp_note_saving(PlannedStmt *stmt, const FlushSaving *saving, bool lost)

@@ -45,8 +45,8 @@
  */
 
 /*
- * A target list that takes each column of tlist from varno, except constants:
- * ExecCheckPlanOutput() of nodeModifyTable.c expects those of dropped columns.
+ * A target list that takes each column of tlist from varno, except constants, which
+ * ExecCheckPlanOutput() of nodeModifyTable.c expects for dropped columns.
  */
 static List *
 columns_of(List *tlist, int varno)
@@ -122,9 +122,8 @@ make_flush_node(Plan *child, const FlushPlan *info, int plan_node_id)
 }
 
 /*
- * The release of temp_parallel that has made the flush node cscan: part of the
- * plan.  A worker loads the library anew, and the file may have been replaced
- * since its leader did.
+ * The release of temp_parallel that has made the flush node cscan.  A worker loads the library
+ * anew, and the file may have been replaced since its leader did.
  */
 const char *
 tp_flush_plan_release(CustomScan *cscan)
@@ -189,9 +188,8 @@ sends_values(const GatherFacts *facts)
 }
 
 /*
- * The number of local buffers that a worker needs to run a plan with these facts:
- * for the pages that it may have pinned at once, or for those that it looks rows up
- * in and what it reads besides.
+ * The number of local buffers that a worker needs to run a plan with these facts: for the
+ * pages that it pins at once, or for those that it looks rows up in, and some besides.
  */
 static int
 pool_of_worker(const PlanFacts *facts)
@@ -210,7 +208,7 @@ flush_plan_of(const GatherFacts *facts, const PlanFacts *all)
 	Plan	   *gather = facts->gather;
 	FlushPlan	info;
 
-	/* with its padding: it becomes a part of the plan */
+	/* with its padding, as it becomes a part of the plan */
 	memset(&info, 0, sizeof(info));
 	info.relids = facts->below.temp_tables;
 	info.indexes = facts->below.indexes;
@@ -313,10 +311,7 @@ tp_charge_flush(PlannedStmt *stmt, Cost charge)
  * ----------
  */
 
-/*
- * Bytes of the rows of plan in a tuplestore, as relation_byte_size() of costsize.c
- * estimates it.
- */
+/* Bytes of the rows of plan in a tuplestore, as by relation_byte_size() of costsize.c. */
 static double
 bytes_of_rows(const Plan *plan)
 {
@@ -325,9 +320,8 @@ bytes_of_rows(const Plan *plan)
 }
 
 /*
- * May a tuplestore with the rows of plan exceed temp_file_limit, so that the
- * statement fails?  Half the limit is left to the plan itself, which may need
- * temporary files at the same time, and for an estimate that is too low.
+ * May a tuplestore with the rows of plan exceed temp_file_limit, so that the statement fails?
+ * Half the limit is left to the plan itself, and for an estimate that is too low.
  */
 bool
 tp_rows_exceed_file_limit(const Plan *plan)
@@ -338,10 +332,7 @@ tp_rows_exceed_file_limit(const Plan *plan)
 		bytes > temp_file_limit * 1024.0 / 2;
 }
 
-/*
- * The cost of keeping the rows of plan in a tuplestore, in planner cost units, as
- * cost_material() of costsize.c has it.
- */
+/* The planner cost of keeping the rows of plan, as by cost_material() of costsize.c. */
 static Cost
 cost_of_keeping_rows(const Plan *plan)
 {

@@ -86,9 +86,8 @@ inserts_rows_of_query(Query *query)
 }
 
 /*
- * Does query, which has been rewritten and is not run ahead, insert rows of VALUES for which
- * a table may be read: by their subqueries, or because a rule inserts several for each row
- * of a SELECT?
+ * Does query, which is not run ahead, insert rows of VALUES for which a table may be read: by
+ * their subqueries, or because a rule inserts several for each row of a SELECT?
  */
 bool
 tp_inserts_values(Query *query)
@@ -100,9 +99,8 @@ tp_inserts_values(Query *query)
 }
 
 /*
- * Does query, which has been rewritten, change a table by rows that it finds in
- * others, with a temporary one among these, and one that is large enough for workers?
- * A cheap test, for every statement.  The relations are locked.
+ * Does query change a table by rows that it finds in others, with a temporary one among
+ * these, and one that is large enough for workers?  A cheap test, for every statement.
  */
 bool
 tp_may_run_ahead(Query *query)
@@ -191,8 +189,7 @@ tp_have_subplan(List *expressions)
 
 /*
  * Do workers of one of gathers, a List of GatherFacts, compute volatile values, as uuidv7(),
- * before the leader merges their rows into an order?  The server computes them after it has
- * sorted the rows.
+ * before the leader merges their rows?  Core computes them for rows that are in order.
  */
 static bool
 merges_volatile_values(List *gathers)
@@ -218,9 +215,9 @@ tp_client_has_other_encoding(void)
 
 /*
  * Would workers of one of gathers, a List of GatherFacts, run what core would have kept out
- * of them if it had seen it: a function that is not parallel safe, or what would have
- * another result in each?  Looks at the Gathers of temporary tables, and if only_ours,
- * because core would run the statement without workers, at those of permanent tables, too.
+ * of them if it had seen it: a function that is not parallel safe, or what has another result
+ * in each?  only_ours: would core run it without workers?  Otherwise only Gathers over
+ * temporary tables matter.
  */
 bool
 tp_must_run_in_leader(List *gathers, bool only_ours)
@@ -241,13 +238,10 @@ tp_must_run_in_leader(List *gathers, bool only_ours)
 }
 
 /*
- * May workers run stmt, a plan with these facts of it and of its Gathers?  only_ours: would
- * core run it without workers?
- *
- * An unknown node, anywhere in the plan, may read temporary tables, have a
- * Gather below it, or lock rows, which parallel mode forbids.  A domain's
- * constraint, which core does not look at, may call functions that fail in a
- * worker, or in parallel mode; so may default arguments.
+ * May workers run stmt, a plan with these facts of it and of its Gathers?  only_ours: as
+ * above.  An unknown node may read temporary tables, have a Gather below it, or lock rows,
+ * which parallel mode forbids.  A domain's constraint and default arguments, at which core
+ * does not look, may call functions that fail in parallel mode.
  */
 bool
 tp_workers_may_run(PlannedStmt *stmt, const PlanFacts *all, List *gathers, bool only_ours)
@@ -259,10 +253,9 @@ tp_workers_may_run(PlannedStmt *stmt, const PlanFacts *all, List *gathers, bool 
 }
 
 /*
- * May stmt, a plan of a statement that changes a table, and with these facts, be run ahead,
- * with defaults evaluated above?  What ModifyTable evaluates for each row must have no
- * subqueries: they are planned for workers, which do not run then, even FOR UPDATE, and the
- * workers of a CTE have ended.
+ * May stmt, a plan of a statement that changes a table, be run ahead, with defaults evaluated
+ * above?  What ModifyTable evaluates for each row must have no subqueries: these are planned
+ * for workers, even with FOR UPDATE, and the workers of a CTE have ended then.
  */
 Refusal
 tp_modification_refusal(PlannedStmt *stmt, const PlanFacts *all, List *gathers,
@@ -303,8 +296,8 @@ tp_modification_refusal(PlannedStmt *stmt, const PlanFacts *all, List *gathers,
  */
 
 /*
- * Is expr, of the target list of an INSERT, evaluated as rows are inserted?  What is
- * stable, too: it may depend on what a volatile one does.
+ * Is expr, of the target list of an INSERT, evaluated as rows are inserted?  Also if it is
+ * stable: it may depend on what a volatile one does.
  */
 static bool
 must_wait(Node *expr)
@@ -314,10 +307,9 @@ must_wait(Node *expr)
 }
 
 /*
- * Take the values that may not be parallel safe, and are the same expression for each
- * row, out of the target list of query, an INSERT: the defaults of columns.  NULL takes
- * their place.  Returns them as a List of TargetEntry, for
- * tp_place_run_ahead_node().  Scribbles on query.
+ * Take the defaults of columns that may not be parallel safe, the same expression for each
+ * row, out of the target list of query, an INSERT, which is changed: NULL takes their place.
+ * Returns them as a List of TargetEntry, for tp_place_run_ahead_node().
  */
 List *
 tp_take_defaults(Query *query)

@@ -69,9 +69,9 @@ existing_tables(List *relids)
 }
 
 /*
- * Is the flush of the tables of saving, which costs flush now, worth it, for a plan that is
- * made again?  If it was by that reckoning when the plan was made, only once it is charged
- * no more than half, so that a plan is not made again at each execution.
+ * Is the flush of the tables of saving worth it now, for a plan that is made again?  If it was
+ * by that reckoning when the plan was made, only once it is charged no more than half, so that
+ * a plan is not made again at each execution.
  */
 static bool
 flush_pays(const FlushSaving *saving, FlushCost flush)
@@ -112,15 +112,14 @@ credit_saving(Cost saving, List *relids, List *indexes, List *scanned)
 	}
 }
 
-/* tp_credit_saving() in a memory context of its own. */
+/* tp_credit_saving() in a memory context of its own; the search is paid for each time */
 static bool
 credit_in_context(const FlushSaving *saving, PlanState *root)
 {
 	List	   *scanned = NIL;
 	List	   *relids = existing_tables(saving->relids);
 	FlushCost	flush = tp_flush_estimate(relids, saving->indexes, false);
-	Cost		net = saving->saving - flush.search;	/* which is paid for
-														 * each time */
+	Cost		net = saving->saving - flush.search;
 	ListCell   *lc;
 
 	(void) collect_scanned(root, &scanned);
@@ -136,15 +135,13 @@ credit_in_context(const FlushSaving *saving, PlanState *root)
 }
 
 /*
- * Add saving to the accounts of its tables.  It is what workers would have saved in the
- * plan of which root is the topmost node, and which has run to its end without workers for
- * these tables.  A table that the plan has not started to scan gets nothing.  Returns
- * whether one gets something.  The tables are locked, except those that the statement itself
- * has dropped, which get nothing.
+ * Add saving to the accounts of its tables: what workers would have saved in the plan of which
+ * root is the topmost node, and which has run to its end without workers for them.  The tables
+ * are locked.  One that the plan has not started to scan, or that the statement has dropped,
+ * gets nothing.  Returns whether one gets something.
  *
- * If a flush is worth it now, invalidates the cached plans of this session that have
- * lost a saving with one of these tables, so that they are made again; also if the
- * reason is that other statements have written pages.
+ * If a flush is worth it now, also because other statements have written pages, has the cached
+ * plans of this session made again that have lost a saving with one of these tables.
  */
 bool
 tp_credit_saving(const FlushSaving *saving, PlanState *root)

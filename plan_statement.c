@@ -71,9 +71,8 @@ may_cost_less(PlannedStmt *core, PlanFor purpose)
 }
 
 /*
- * Milliseconds of processor time that planning may always take, as that of the first
- * statement that reads a catalog; those that a unit of planner cost stands for; and the part
- * of these that planning may take besides.
+ * Milliseconds of processor time that planning may always take; those that a unit of planner
+ * cost stands for; and the part of these that planning may take besides.
  */
 #define SHORT_PLANNING		10.0
 #define TIME_OF_COST		0.01
@@ -234,9 +233,7 @@ place_in_core_plan(PlannedStmt *stmt)
 		(void) tp_place_flush_nodes(stmt, &all, gathers, &saving);
 }
 
-/*
- * Plan a statement: what planner_hook has to do.
- */
+/* Plan a statement: what planner_hook has to do. */
 PlannedStmt *
 tp_plan_statement(const PlannerCall *call)
 {
