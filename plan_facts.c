@@ -27,15 +27,18 @@
 #include "access/nbtree.h"
 #include "access/transam.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_amop.h"
 #include "catalog/pg_amproc.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
 #include "miscadmin.h"
 #include "nodes/extensible.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
 #include "utils/catcache.h"
 #include "utils/lsyscache.h"
+#include "utils/partcache.h"
 #include "utils/syscache.h"
 
 #include "plan.h"
@@ -95,7 +98,10 @@ static const NodeKind kinds[] = {
 		T_MergeAppend, 0, CHILDREN(MergeAppend, mergeplans),
 		OPERATORS(0, MergeAppend, numCols, sortOperators)
 	},
-	{T_RecursiveUnion, USER_CODE},
+	{
+		T_RecursiveUnion, USER_CODE,
+		OPERATORS(0, RecursiveUnion, numCols, dupOperators)
+	},
 	{T_BitmapAnd, 0, CHILDREN(BitmapAnd, bitmapplans)},
 	{T_BitmapOr, 0, CHILDREN(BitmapOr, bitmapplans)},
 	{T_SeqScan, SCANS},
@@ -158,7 +164,7 @@ static const NodeKind kinds[] = {
 	{T_Gather},
 	{T_GatherMerge, 0, OPERATORS(0, GatherMerge, numCols, sortOperators)},
 	{T_Hash, KEEPS_ROWS, EXPR(0, Hash, hashkeys)},
-	{T_SetOp, USER_CODE},
+	{T_SetOp, USER_CODE, OPERATORS(0, SetOp, numCols, cmpOperators)},
 	{T_Limit, 0, EXPR(0, Limit, limitOffset), EXPR(1, Limit, limitCount)},
 };
 
@@ -282,17 +288,23 @@ add_operator(Oid operator, PlanFacts *facts)
 	add_support_function(right, facts);
 }
 
-/* The same for all support functions of families. */
+/* The same for all operators and support functions of families. */
 static void
 add_families(const Oid *families, int n, PlanFacts *facts)
 {
 	for (int i = 0; i < n; i++)
 	{
+		CatCList   *operators;
 		CatCList   *procs;
 
 		if (families[i] < FirstNormalObjectId)
 			continue;
 		facts->user_code = true;
+		operators = SearchSysCacheList1(AMOPSTRATEGY, ObjectIdGetDatum(families[i]));
+		for (int j = 0; j < operators->n_members; j++)
+			add_support_function(get_opcode(((Form_pg_amop) GETSTRUCT(&operators->members[j]->tuple))->amopopr),
+								 facts);
+		ReleaseSysCacheList(operators);
 		procs = SearchSysCacheList1(AMPROCNUM, ObjectIdGetDatum(families[i]));
 		for (int j = 0; j < procs->n_members; j++)
 			add_support_function(((Form_pg_amproc) GETSTRUCT(&procs->members[j]->tuple))->amproc,
@@ -320,6 +332,43 @@ add_operators(Plan *plan, const NodeKind *kind, PlanFacts *facts)
 	if (IsA(plan, MergeJoin))
 		add_families(((MergeJoin *) plan)->mergeFamilies,
 					 list_length(((MergeJoin *) plan)->mergeclauses), facts);
+	if (IsA(plan, WindowAgg))
+	{
+		add_support_function(((WindowAgg *) plan)->startInRangeFunc, facts);
+		add_support_function(((WindowAgg *) plan)->endInRangeFunc, facts);
+	}
+}
+
+/* The same for what a hashed subplan looks values up by. */
+static void
+add_hashed_subplan(SubPlan *subplan, PlanFacts *facts)
+{
+	List	   *comparisons = make_ands_implicit((Expr *) subplan->testexpr);
+	ListCell   *lc;
+
+	foreach(lc, subplan->useHashTable ? comparisons : NIL)
+		add_operator(lfirst_node(OpExpr, lc)->opno, facts);
+}
+
+/* The same for the keys by which partitions of tables in rtable are found. */
+static void
+add_partition_keys(List *rtable, PlanFacts *facts)
+{
+	ListCell   *lc;
+
+	foreach(lc, rtable)
+	{
+		RangeTblEntry *rte = lfirst(lc);
+		Relation	table;
+		PartitionKey key;
+
+		if (rte->rtekind != RTE_RELATION || rte->relkind != RELKIND_PARTITIONED_TABLE)
+			continue;
+		table = RelationIdGetRelation(rte->relid);
+		key = RelationGetPartitionKey(table);
+		add_families(key->partopfamily, key->partnatts, facts);
+		RelationClose(table);
+	}
 }
 
 /* ----------
@@ -406,7 +455,10 @@ walk_expression(Node *node, PlanWalk *walk)
 		return false;
 	tp_add_expression(node, facts);
 	if (IsA(node, SubPlan))
+	{
+		add_hashed_subplan((SubPlan *) node, facts);
 		walk_subplan(((SubPlan *) node)->plan_id, walk);
+	}
 	else if (IsA(node, Param))
 		facts->has_params |= ((Param *) node)->paramkind == PARAM_EXTERN;
 	return expression_tree_walker(node, walk_expression, walk);
@@ -605,6 +657,7 @@ tp_statement_facts(PlannedStmt *stmt)
 
 	if (IsA(top, ModifyTable))
 		top = top->lefttree;
+	add_partition_keys(stmt->rtable, &walk.facts);
 	walk_plan(top, once, &walk);
 	for (int plan_id = 1; plan_id <= list_length(stmt->subplans); plan_id++)
 		walk_subplan(plan_id, &walk);

@@ -160,6 +160,11 @@ typedef uint32 BufferState;
 typedef int16 CompareType;
 #endif
 
+/* 18 renamed the operators of SetOp. */
+#if PG_VERSION_NUM < 180000
+#define cmpOperators dupOperators
+#endif
+
 /* From 17 on, an expression may be JSON_VALUE() and the like. */
 #if PG_VERSION_NUM >= 170000
 #define HAVE_JSON_EXPR
