@@ -7,7 +7,7 @@ statements that led to it.
 import random
 import re
 
-from . import calls, forms, history, modify, portions, prepared, schema, settings, values
+from . import calls, forms, history, modify, operators, planned, portions, prepared, schema, settings, values
 from .comparison import Comparer
 from .queries import Generator, depends_on_places
 from .report import Failure
@@ -264,6 +264,12 @@ class Episode(Comparer):
         if aside.random() < 0.03 and not self.many:
             self.own_role = self.own_savepoint = True
             return prepared.Prepared(aside, self.tables, self.isolation).query()
+        if aside.random() < 0.03 and not self.many:
+            self.own_role = self.own_savepoint = True
+            return operators.Operators(aside, self.tables).query()
+        if aside.random() < 0.03 and not self.many:
+            self.own_role = self.own_savepoint = True
+            return planned.Planned(aside, self.tables, self.isolation).query()
         if choice < (0.52 if self.many else 0.12):
             if rng.random() < 0.4:
                 self.change_source()

@@ -40,6 +40,7 @@ FORMS = {
         in_block=True),
     "explain": Form(3, (
         "EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS) {sql}", "{sql}")),
+    "chosen": Form(0, ("SELECT fz.chosen({quoted})", "{sql}")),
     # An EXPLAIN inside another one's execution; the second form's inner one may fail.
     "explain in explain": Form(0, (
         "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM fz.loop('EXPLAIN (ANALYZE) ' || {quoted})",
@@ -249,7 +250,7 @@ FAILING = ["plain", "run", "caught", "index"]
 
 # Half of these become the other form. Not drawn from the episode's generator, so that a
 # seed draws the same episode as before there were these forms.
-NESTED = {"explain": "explain in explain", "caught": "caught in explain"}
+NESTED = {"explain": "explain in explain", "caught": "caught in explain", "run": "chosen"}
 
 
 def quoted(sql):

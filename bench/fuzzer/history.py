@@ -3,6 +3,8 @@
 Every function returns statements, and updates the Table accordingly.
 """
 
+import random
+
 from . import schema
 
 
@@ -178,6 +180,19 @@ def analyze(rng, table):
     return [f"ANALYZE {table.name}"]
 
 
+def misjudged(rng, table):
+    """Statistics that are far from the truth, or become so."""
+    member, column = rng.choice(table.members), rng.choice(table.columns).name
+    return rng.choice([
+        lambda: [f"UPDATE pg_class SET reltuples = {rng.choice([1, 100000])}, relpages = {rng.choice([1, 1, 100000])}"
+                 f" WHERE oid = '{member}'::regclass"],
+        lambda: [f"ALTER TABLE {member} ALTER {column} SET (n_distinct = {rng.choice([1, -1, 1000000])})", f"ANALYZE {member}"],
+        lambda: [f"ALTER TABLE {member} SET (parallel_workers = {rng.choice([0, 0, 1, 30])})"],
+        lambda: [f"ANALYZE {table.name}"] + both(table, "DELETE FROM {t} WHERE id % 100 <> 7"),
+        lambda: both(table, "TRUNCATE {t}") + [f"ANALYZE {table.name}"] + insert(rng, table),
+    ])()
+
+
 def instruments(rng, table):
     """The extension's functions that write, evict, read and dirty pages."""
     member = rng.choice(table.members)
@@ -216,4 +231,8 @@ def change(rng, table, menu):
     result = op(rng, table)
     if op is truncate and rng.random() < 0.9:
         result += insert(rng, table)
+    # Not drawn from rng, so that a seed draws the same episode as before.
+    aside = random.Random(repr(result))
+    if result and menu is not SOURCE and aside.random() < 0.05:
+        result += misjudged(aside, table)
     return result

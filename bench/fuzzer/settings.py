@@ -14,6 +14,12 @@ SWITCHES = [(name, 0) for name in (
                           ("enable_distinct_reordering", 18), ("enable_self_join_elimination", 18)]
 RARE = [("enable_partitionwise_join", 0), ("enable_partitionwise_aggregate", 0)]
 
+# Costs that are far from the truth.
+NONSENSE = [
+    {"cpu_operator_cost": "0", "cpu_tuple_cost": "0", "seq_page_cost": "0", "random_page_cost": "0"},
+    {"cpu_operator_cost": "1000"}, {"cpu_operator_cost": "0"}, {"cpu_tuple_cost": "1e10"}, {"seq_page_cost": "1e10"},
+]
+
 DEFAULT_COSTS = {
     "parallel_setup_cost": "1000", "parallel_tuple_cost": "0.1",
     "min_parallel_table_scan_size": "8MB", "min_parallel_index_scan_size": "512kB",
@@ -63,7 +69,10 @@ def random_settings(rng, version):
     values["temp_parallel.processors"] = random.Random(repr(values)).choice(["0", "1", "2", "2", "100", "100"])
     values["temp_parallel.share_local_buffers"] = random.Random(repr(values) + "share").choice(["on", "on", "off"])
     # one query has others
-    values["client_encoding"], values["cpu_operator_cost"] = "utf8", "0.0025"
+    values["client_encoding"], values["cpu_operator_cost"], values["seq_page_cost"] = "utf8", "0.0025", "1"
+    nonsense = random.Random(repr(values) + "nonsense")
+    if nonsense.random() < 0.1:
+        values.update(nonsense.choice([*NONSENSE, {name: "off" for name, since in SWITCHES if version >= since}]))
     return values
 
 

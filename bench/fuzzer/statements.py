@@ -1,6 +1,6 @@
 """SQL that every episode runs: objects for its queries, and what other sessions do."""
 
-from . import calls, values
+from . import calls, operators, planned, values
 
 # Run once per database.
 PREPARE = [
@@ -49,6 +49,17 @@ FUNCTIONS = [
     " $$ BEGIN PERFORM FROM pg_class WHERE oid = 1259; RETURN i; END $$",
     "CREATE FUNCTION fz.total(q text, f text) RETURNS bigint LANGUAGE plpgsql STABLE AS $$ DECLARE n bigint; BEGIN"
     " EXECUTE format('SELECT sum(fz.%s) FROM (%s) q', f, q) INTO n; RETURN n; END $$",
+    # Does the plan cost more than the server's own, or has more disabled nodes (from 18 on)? Each subplan
+    # counts its own; costs of lookups in a small pool are not in the plan.
+    "CREATE FUNCTION fz.chosen(q text) RETURNS text LANGUAGE plpgsql AS $$ DECLARE p json; plans text := ''; costs float8[];"
+    " disabled int[]; BEGIN IF current_setting('temp_parallel.enabled') = 'off' OR pg_size_bytes(current_setting('temp_buffers'))"
+    " < 67108864 OR EXISTS (SELECT FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query') AND"
+    " setting <> 'off') THEN RETURN 'cheaper'; END IF; FOR i IN 1 .. 2 LOOP EXECUTE 'EXPLAIN (FORMAT JSON) ' || q INTO p;"
+    " PERFORM set_config('temp_parallel.enabled', CASE i WHEN 1 THEN 'off' ELSE 'on' END, false); plans := plans || p;"
+    " costs[i] := p->0->'Plan'->>'Total Cost'; disabled[i] := length(p::text) - length(replace(p::text, '\"Disabled\": true', ''));"
+    " END LOOP; RETURN CASE WHEN disabled[1] + disabled[2] > 0 AND plans LIKE '%Subplan Name%' OR disabled[1] < disabled[2]"
+    " OR disabled[1] = disabled[2] AND costs[1] <= costs[2] * 1.000001 + 0.01 THEN 'cheaper' ELSE"
+    " concat_ws(' ', costs[1], costs[2], disabled[1], disabled[2]) END; END $$",
     # Little may be kept, in memory and in files.
     "CREATE FUNCTION fz.limited(q text) RETURNS text LANGUAGE plpgsql SET work_mem = '64kB'"
     " SET temp_file_limit = '100kB' AS $$ BEGIN EXECUTE q; RETURN NULL; END $$",
@@ -142,7 +153,7 @@ FUNCTIONS = [
     "CREATE FUNCTION fz.counted(t text, p int) RETURNS text LANGUAGE plpgsql STABLE PARALLEL"
     " RESTRICTED AS $$ DECLARE n bigint; BEGIN EXECUTE format('SELECT sum(id) FROM %I WHERE"
     " part = $1 AND id < 700', t) INTO n USING p; RETURN n::text; END $$",
-] + calls.FUNCTIONS + values.TYPES
+] + calls.FUNCTIONS + values.TYPES + operators.FUNCTIONS + planned.FUNCTIONS
 # With the session's own value, which a worker must be able to set as well.
 POOL_FUNCTIONS = [
     "CREATE FUNCTION fz.pool(i int) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE SET temp_buffers = {pool}"
