@@ -240,6 +240,8 @@ CREATES = {
 }
 FORMS.update(INSERTS)
 FORMS.update(CREATES)
+# Those that are counted as a kind.
+COUNTED = (*INSERTS, *CREATES, "chosen")
 
 # How many of these become one of the forms above; drawn as described at NESTED.
 REPLACED = {"insert": 0.9, "create": 0.5, "plain": 0.05}
@@ -259,7 +261,7 @@ def quoted(sql):
 
 def of_kind(pattern):
     """Names of forms that are counted as a kind and match the pattern."""
-    return [name for name in (*INSERTS, *CREATES) if pattern and re.search(pattern, name)]
+    return [name for name in COUNTED if pattern and re.search(pattern, name)]
 
 
 def draw(rng, query, wanted=None):

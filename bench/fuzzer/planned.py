@@ -71,7 +71,8 @@ class Planned:
         action = rng.choice(ACTIONS[kind]).replace("{t}", t).replace("{n}", str(n))
         if action.startswith("PERFORM"):
             action = f"DO $p$ BEGIN {action}; END $p$"
-        if kind == "fails again" or rng.random() < 0.3:
+        # (a snapshot that is older does not see rows that TRUNCATE has removed)
+        if kind == "fails again" or kind != "fills" and rng.random() < 0.3:
             action = f"SELECT fz.later({quoted(action)})"
         sql = self.statement(f"fz.planned({quoted(action)})", t)
         read = f"SELECT count(*), sum(k), sum(length(v)) FROM {M}"

@@ -690,9 +690,9 @@ class Generator:
         ]), kind="several Gathers", calm=True)
 
     def many_joins(self):
-        """Six to nine tables."""
+        """Six to twelve tables."""
         rng = self.rng
-        body, rels = self.join(rng.choice([5, 6, 7, 8]))
+        body, rels = self.join(rng.choice([5, 6, 7, 8, 11]))
         items = [self.aggregate(rng.choice(rels)) for _ in range(3)]
         if rng.random() < 0.5:
             return Query(f"SELECT {self.named(items)} {body}", kind="many joins", calm=True)
