@@ -136,10 +136,10 @@ SELECT pg_temp.plan(:'window') AS "window";
 :window;
 CREATE OR REPLACE FUNCTION pg_temp.hash(pg_temp.wrapped) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS
 	$$ BEGIN PERFORM set_config('my.n', '1', false); RETURN ($1).v; END $$;
-SELECT pg_temp.plan(:'set_operation') AS set_operation, pg_temp.plan(:'hashed_subquery') AS hashed_subquery;
-:set_operation;
+SELECT pg_temp.plan(:'hashed_subquery') AS hashed_subquery;
 :hashed_subquery;
 CREATE OR REPLACE FUNCTION pg_temp.compare(pg_temp.wrapped, pg_temp.wrapped) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS
 	$$ BEGIN PERFORM set_config('my.n', '1', false); RETURN sign(($1).v - ($2).v); END $$;
-SELECT pg_temp.plan(:'partitions') AS partitions;
+SELECT pg_temp.plan(:'set_operation') AS set_operation, pg_temp.plan(:'partitions') AS partitions;
+:set_operation;
 :partitions;
