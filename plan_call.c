@@ -3,10 +3,9 @@
  * plan_call.c
  *	  A call of the planner, and what its hooks know of it.
  *
- * The planner's hooks have to know what is being planned: a statement whose workers
- * may read temporary tables, one that changes a table by rows that workers may find, or
- * neither.  Calls nest, as the planner may evaluate a function that runs other
- * statements.  So they are on a stack, and the hooks look at the innermost one.
+ * The planner's hooks have to know what is being planned.  Calls nest, as the planner may
+ * evaluate a function that runs other statements.  So they are on a stack, and the hooks
+ * look at the innermost one.
  *
  * The invariant: when a call ends or fails, the one outside it is the innermost again.
  *

@@ -3,24 +3,20 @@
  * plan_expression.c
  *	  What queries and expressions call and read.
  *
- * User code is everything that initdb did not create: functions, and types
- * with their input and comparison functions and the constraints of domains.
- * It may do anything, even read temporary relations without the executor's
- * knowledge.  A worker that runs none need not guard against that (see
- * exec_worker_refuse.c).  What a flush costs depends on it, too: pages that
- * workers read in the leader's memory stay pinned while the statement runs, and
- * functions of users may need buffers (see tp_most_shared_pages()).
+ * User code is everything that initdb did not create: functions, and types with their
+ * functions and the constraints of domains.  It may do anything, even read temporary
+ * relations without the executor's knowledge.  A worker that runs none need not guard
+ * against that (exec_worker_refuse.c), and more pages may be shared with it
+ * (tp_most_shared_pages()).
  *
- * Constraints of domains are checked by what makes a value of a composite type, an
- * array or a range, too: record_in(), array_in() and jsonb_populate_record(), among
- * others.  They may call functions that are volatile or not parallel safe, of which
- * core knows nothing: max_parallel_hazard() of clauses.c looks at CoerceToDomain
- * alone.
+ * The constraints of domains are checked, too, where a value of a composite type, an array
+ * or a range is made, as by record_in().  They may call functions that are volatile or not
+ * parallel safe: max_parallel_hazard() of clauses.c looks at CoerceToDomain alone.
  *
  * The invariants: what is not known to be core's counts as user code.  A volatile
  * function is taken to look at its statement, unless it is core's and known not to.
  * What may make a value with a domain of a user in it has no workers, except in functions
- * whose result type does not depend on the call: what they call is known to who labels them.
+ * whose result type does not depend on the call: who labels them knows what they call.
  *
  *-------------------------------------------------------------------------
  */
@@ -161,11 +157,8 @@ tp_expression_is_user_code(Node *node)
 }
 
 /* ----------
- * Volatile functions that may look at what their statement does
- *
- * Such a function sees the rows inserted so far, if it runs SQL, or the size of
- * their table, or the counters of statistics.  If workers run the SELECT, and its
- * rows are inserted later or in another order, it sees something else.
+ * Volatile functions that may look at what their statement does, as at the rows inserted so
+ * far: if these are inserted later, or in another order, such a function sees something else
  * ----------
  */
 
@@ -337,10 +330,7 @@ is_version_column(Node *node)
 }
 
 /* ----------
- * Labels of functions
- *
- * Core looks at the query, before the planner adds default arguments to calls; and not
- * at all at REPEATABLE.
+ * Labels of functions: core looks at them before the planner adds default arguments to calls
  * ----------
  */
 

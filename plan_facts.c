@@ -3,17 +3,15 @@
  * plan_facts.c
  *	  What a process that runs a finished plan reads, pins, looks up and calls.
  *
- * Core has walkers for queries and expressions and for the state of a running
- * plan, but none for a finished plan.  The table below knows of each kind of plan
- * node what it scans, where its children and expressions are, and how it reads its
- * children.  One recursion collects from that the facts about a plan.  Expressions
- * matter because they hold subplans, which a worker runs, too.
+ * Core has walkers for queries, for expressions and for a running plan, but none for a
+ * finished plan.  The table below knows of each kind of plan node what it scans and where
+ * its children and expressions are, which hold subplans.  One recursion collects from that
+ * the facts about a plan.
  *
  * The invariant: a table or index that the plan may read is found, the number of
  * pins is not too small, and what is not known to be core's code counts as user
  * code; or the plan has an unknown node (of a fork or a newer minor release), and
- * the facts say so.  The executor checks the tables and indexes again (see
- * exec_worker.c).
+ * the facts say so.  A worker checks the tables and indexes again (exec_worker.c).
  *
  * Not detected are support functions that a user has added to one of core's
  * operator families, for a type of core's, nor those that the server picks because
@@ -85,10 +83,9 @@ typedef struct NodeKind
 #define MEMBER(node, offset, type)	(*(type *) ((char *) (node) + (offset)))
 
 /*
- * Children are where planstate_tree_walker() of nodeFuncs.c finds them in a running
- * plan, expressions where finalize_plan() of subselect.c does, and the original
- * expressions in place of those with index columns.  A node that is never below a
- * Gather, or beside one, is not listed.
+ * Children are where planstate_tree_walker() of nodeFuncs.c finds them in a running plan,
+ * expressions where finalize_plan() of subselect.c does, those of index scans the original
+ * ones.  A node that is never below a Gather, or beside one, is not listed.
  */
 static const NodeKind kinds[] = {
 	{T_Result, PASSES_BOUND, EXPR(0, Result, resconstantqual)},
@@ -377,9 +374,9 @@ add_partition_keys(List *rtable, PlanFacts *facts)
  */
 
 /*
- * Pages that a scan of a table or index may have pinned: the index's current, next and
- * marked page, the metapage and a page of the revmap of BRIN, a page of the table and
- * one of its visibility map, the page of the tuple in the node's slot, and some to spare.
+ * Pages that a scan may have pinned: the index's current, next and marked page, BRIN's
+ * metapage and one of its revmap, a page of the table and of its visibility map, that of the
+ * tuple in the node's slot, and some to spare.
  */
 #define PINS_OF_SCAN	10
 
@@ -429,10 +426,7 @@ typedef struct PlanWalk
 
 static void walk_plan(Plan *plan, NodeRun run, PlanWalk *walk);
 
-/*
- * Walk a subplan.  The planner keeps those that depend on an outer row out of
- * workers, so a worker executes it once, but perhaps not to its end.
- */
+/* Walk a subplan.  A worker executes it once: those that depend on an outer row it has not. */
 static void
 walk_subplan(int plan_id, PlanWalk *walk)
 {
@@ -474,20 +468,14 @@ tp_expression_facts(List *expressions, PlannedStmt *stmt)
 	return walk.facts;
 }
 
-/*
- * Have stmt made again if what facts depends on is changed.  What plan_note.c has stored
- * there remains last.
- */
+/* Have stmt made again if what facts depends on is changed; plan_note.c's items remain last. */
 void
 tp_add_dependencies(PlannedStmt *stmt, const PlanFacts *facts)
 {
 	stmt->invalItems = list_concat(facts->depends, stmt->invalItems);
 }
 
-/*
- * Add the table of range table entry rti.  Returns its OID if it is a temporary
- * table of this session, otherwise InvalidOid.
- */
+/* Add the table of entry rti.  Returns its OID if it is one of temp_tables, or InvalidOid. */
 static Oid
 add_table(Index rti, PlanWalk *walk)
 {
@@ -503,10 +491,7 @@ add_table(Index rti, PlanWalk *walk)
 	return rte->relid;
 }
 
-/*
- * Add tables that another module's node scans, with all their indexes, as it
- * may use any of them.
- */
+/* Add tables that another module's node scans, with all indexes, as it may use any. */
 static void
 add_tables(Bitmapset *rtis, PlanWalk *walk)
 {

@@ -4,16 +4,11 @@
  *	  The nodes of this module in a finished plan, Custom Scan (TempFlush) and
  *	  Custom Scan (RunAhead).
  *
- * Each Gather whose workers may read temporary tables gets one flush node
- * below it, as close to the Gather as possible, where the fewest rows pass.
- * But the node goes below those through which ExecSetTupleBound() reaches a
- * Sort: that function stops at a node that it does not know, and every
- * worker's top-N sort would become a full one.
- *
- * The node returns its child's rows.  custom_private holds the facts about the
- * plan (plan_facts.c) on which its execution depends, and what the planner expects
- * of the flush; only this file writes and decodes it.  exec_flush.c executes the
- * node.
+ * Each Gather whose workers may read temporary tables gets one flush node below it, as
+ * close as possible, where the fewest rows pass, but below the nodes through which
+ * ExecSetTupleBound() reaches a Sort: it stops at a node that it does not know, and every
+ * worker's top-N sort would become a full one.  The node returns its child's rows.  Only
+ * this file writes and decodes its custom_private.  exec_flush.c executes it.
  *
  * The node of a statement that is run ahead is the child of ModifyTable, or, if rows are
  * fetched in portions, where plan_portions.c puts it.  exec_run_ahead.c executes it.

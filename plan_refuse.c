@@ -4,18 +4,16 @@
  *	  Which statements may have workers over temporary tables, and why others may not.
  *
  * Core plans nothing but SELECT in parallel.  A statement that changes a table is run
- * ahead: all rows that are to be inserted, updated, deleted or merged are found, by
- * workers, before the first one is.  Default values that are not parallel safe, as those
- * of serial and identity columns, are evaluated above the node, for each row when that is
- * to be inserted.
+ * ahead: workers find all rows before the first one is changed.  Default values that are not
+ * parallel safe, as of serial and identity columns, are evaluated above the node.
  *
- * Before the plan with workers exists, only what has to hold before planning is asked of
- * the Query, and everything else of the facts about the plan (plan_facts.c).
+ * What has to hold before planning is asked of the Query, and everything else of the facts
+ * about the plan (plan_facts.c).
  *
- * The invariant: a statement is run ahead only if nothing below its node sees what
- * the statement changes, nothing above the node continues a part of it, and no other
- * session can change the rows that it has found.  No worker runs what core would have kept
- * out of it if it had seen it, nor a plan with unknown nodes.
+ * The invariant: a statement is run ahead only if nothing below its node sees what the
+ * statement changes, nothing above the node continues a part of it, and no other session
+ * can change the rows that it has found.  No worker runs what core would have kept out of
+ * it if it had seen it, nor a plan with unknown nodes.
  *
  *-------------------------------------------------------------------------
  */
