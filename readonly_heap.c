@@ -22,19 +22,15 @@
  * visible to all, it sets this in the page's header and in the visibility map, and the two
  * must not differ.
  *
- * The page loops keep the same state in the scan descriptor as
- * heapgettup_pagemode() of heapam.c, and heapam_scan_sample_next_block() and
- * BitmapHeapScanNextBlock() of heapam_handler.c, so that a scan may switch
- * between heap's routine and this one at any tuple.
+ * The state in the scan descriptor is that of heapgettup_pagemode() of heapam.c, and of
+ * heapam_scan_sample_next_block() and BitmapHeapScanNextBlock() of heapam_handler.c, so
+ * that a scan may switch between heap's routine and this one at any tuple.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "access/heapam.h"
-#include "access/syncscan.h"
-#include "access/tsmapi.h"
-#include "access/visibilitymap.h"
 #include "access/xact.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
@@ -109,348 +105,142 @@ drop_hints(Buffer buffer, const PageBefore *before)
  */
 
 /*
- * Store the visible tuples of the scan's current page, rs_cbuf, in
- * rs_vistuples.  As heap_prepare_pagescan() of heapam.c (heapgetpage() before
- * 17), but without pruning and without the checks for serializable
- * transactions, which do not concern temporary tables.
+ * Store the visible tuples of the scan's current page, rs_cbuf, in rs_vistuples; for a TID
+ * range scan, only those in the range, so that heap's callback does not go to another page
+ * in search of one.  As heap_prepare_pagescan() of heapam.c (heapgetpage() before 17), but
+ * without pruning and without the checks for serializable transactions, which do not
+ * concern temporary tables.
  */
 static void
 collect_visible_tuples(HeapScanDesc scan)
 {
-	Relation	rel = scan->rs_base.rs_rd;
-	Snapshot	snapshot = scan->rs_base.rs_snapshot;
+	TableScanDesc sscan = &scan->rs_base;
+	Snapshot	snapshot = sscan->rs_snapshot;
 	Buffer		buffer = scan->rs_cbuf;
 	Page		page = BufferGetPage(buffer);
 	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
-	bool		all_visible;
-	PageBefore	before;
+	bool		all_visible = PageIsAllVisible(page) && !snapshot->takenDuringRecovery;
+	PageBefore	before = look_before_read(buffer);
 	int			ntuples = 0;
-
-	if ((scan->rs_base.rs_flags & SO_ALLOW_PAGEMODE) == 0)
-		elog(ERROR, "read-only scan of temporary table \"%s\" must be in page-at-a-time mode",
-			 RelationGetRelationName(rel));
-
-	before = look_before_read(buffer);
-	all_visible = PageIsAllVisible(page) && !snapshot->takenDuringRecovery;
 
 	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
 	{
 		ItemId		lp = PageGetItemId(page, off);
+		HeapTupleData tuple;
 
 		if (!ItemIdIsNormal(lp))
 			continue;
-		if (!all_visible)
-		{
-			HeapTupleData tuple;
-
-			tuple.t_tableOid = RelationGetRelid(rel);
-			tuple.t_data = (HeapTupleHeader) PageGetItem(page, lp);
-			tuple.t_len = ItemIdGetLength(lp);
-			ItemPointerSet(&tuple.t_self, scan->rs_cblock, off);
-			if (!HeapTupleSatisfiesVisibility(&tuple, snapshot, buffer))
-				continue;
-		}
-		scan->rs_vistuples[ntuples++] = off;
+		tuple.t_tableOid = RelationGetRelid(sscan->rs_rd);
+		tuple.t_data = (HeapTupleHeader) PageGetItem(page, lp);
+		tuple.t_len = ItemIdGetLength(lp);
+		ItemPointerSet(&tuple.t_self, scan->rs_cblock, off);
+		if ((sscan->rs_flags & SO_TYPE_TIDRANGESCAN) &&
+			(ItemPointerCompare(&tuple.t_self, scan_min_tid(sscan)) < 0 ||
+			 ItemPointerCompare(&tuple.t_self, scan_max_tid(sscan)) > 0))
+			continue;
+		if (all_visible || HeapTupleSatisfiesVisibility(&tuple, snapshot, buffer))
+			scan->rs_vistuples[ntuples++] = off;
 	}
 	scan->rs_ntuples = ntuples;
 
 	drop_hints(buffer, &before);
 }
 
-#ifndef HEAP_SCANS_STREAM
-
-/*
- * The first and the last block of a TID range scan, by the range, which heap_set_tidrange()
- * of heapam.c has cut to the size of the table.  rs_numblocks is of no use: some minor
- * releases of core count it down, others do not.
- */
-static inline BlockNumber
-first_of_range(HeapScanDesc scan)
+/* Does rs_vistuples have another row of the current page, in this direction? */
+static bool
+page_has_next_row(HeapScanDesc scan, ScanDirection dir)
 {
-	return ItemPointerGetBlockNumberNoCheck(scan_min_tid(&scan->rs_base));
-}
+	int			last = scan->rs_cindex;
 
-static inline BlockNumber
-last_of_range(HeapScanDesc scan)
-{
-	return ItemPointerGetBlockNumberNoCheck(scan_max_tid(&scan->rs_base));
+	return scan->rs_inited &&
+		(ScanDirectionIsForward(dir) ? last + 1 < (int) scan->rs_ntuples : last > 0);
 }
 
 /*
- * The first block to read, or InvalidBlockNumber if there is none, as in
- * heapgettup_pagemode() of heapam.c.
- */
-static BlockNumber
-first_block(HeapScanDesc scan, ScanDirection dir)
-{
-	if (scan->rs_nblocks == 0 || scan->rs_numblocks == 0)
-		return InvalidBlockNumber;
-
-	if (scan->rs_base.rs_parallel != NULL)
-	{
-		ParallelBlockTableScanDesc shared =
-			(ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
-
-		Assert(ScanDirectionIsForward(dir));
-		table_block_parallelscan_startblock_init(scan->rs_base.rs_rd,
-												 scan->rs_parallelworkerdata,
-												 shared);
-		return table_block_parallelscan_nextpage(scan->rs_base.rs_rd,
-												 scan->rs_parallelworkerdata,
-												 shared);
-	}
-
-	if (scan->rs_base.rs_flags & SO_TYPE_TIDRANGESCAN)
-		return ScanDirectionIsForward(dir) ? first_of_range(scan) : last_of_range(scan);
-	if (scan->rs_numblocks != InvalidBlockNumber)
-		elog(ERROR, "read-only scan of temporary table \"%s\" must not be limited to some of its blocks",
-			 RelationGetRelationName(scan->rs_base.rs_rd));
-
-	if (ScanDirectionIsForward(dir))
-		return scan->rs_startblock;
-
-	/* a backward scan takes no part in synchronized scanning */
-	scan->rs_base.rs_flags &= ~SO_ALLOW_SYNC;
-	if (scan->rs_startblock > 0)
-		return scan->rs_startblock - 1;
-	return scan->rs_nblocks - 1;
-}
-
-/*
- * The block to read after rs_cblock, or InvalidBlockNumber at the end, as
- * heapgettup_pagemode() of heapam.c.
- */
-static BlockNumber
-following_block(HeapScanDesc scan, ScanDirection dir)
-{
-	BlockNumber block = scan->rs_cblock;
-
-	if (scan->rs_base.rs_parallel != NULL)
-		return table_block_parallelscan_nextpage(scan->rs_base.rs_rd,
-												 scan->rs_parallelworkerdata,
-												 (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel);
-
-	if (scan->rs_base.rs_flags & SO_TYPE_TIDRANGESCAN)
-	{
-		if (ScanDirectionIsForward(dir))
-			return block < last_of_range(scan) ? block + 1 : InvalidBlockNumber;
-		return block > first_of_range(scan) ? block - 1 : InvalidBlockNumber;
-	}
-
-	if (ScanDirectionIsForward(dir))
-	{
-		block++;
-		if (block >= scan->rs_nblocks)
-			block = 0;
-		/* before the test, so that a finished scan reports its start */
-		if (scan->rs_base.rs_flags & SO_ALLOW_SYNC)
-			ss_report_location(scan->rs_base.rs_rd, block);
-		return block != scan->rs_startblock ? block : InvalidBlockNumber;
-	}
-	if (block == scan->rs_startblock)
-		return InvalidBlockNumber;
-	return (block == 0 ? scan->rs_nblocks : block) - 1;
-}
-#endif
-
-/*
- * Pin the scan's next page as rs_cbuf and rs_cblock.  False at the end of the
- * scan, with nothing pinned.  As heap_fetch_next_buffer() of heapam.c (15:
- * heapgetpage()).
+ * Leave the scan's current page, pin the next one that has rows, dead or alive, and
+ * store the visible ones.  Heap pins it: without page-at-a-time mode it does not prune,
+ * and with SnapshotAny it takes the first row of a page without a look at its hints.
+ * Returns false at the end of the scan, with slot empty and nothing pinned.  After an
+ * error the scan is not used again.
  */
 static bool
-pin_next_page(HeapScanDesc scan, ScanDirection dir)
+pin_next_page(HeapScanDesc scan, ScanDirection dir, TupleTableSlot *slot)
 {
-#ifndef HEAP_SCANS_STREAM
-	BlockNumber block;
+	TableScanDesc sscan = &scan->rs_base;
+	Snapshot	snapshot = sscan->rs_snapshot;
+	bool		found;
 
-	block = scan->rs_inited ? following_block(scan, dir) : first_block(scan, dir);
-#endif
-
-	if (BufferIsValid(scan->rs_cbuf))
-		ReleaseBuffer(scan->rs_cbuf);
-	scan->rs_cbuf = InvalidBuffer;
-
-	CHECK_FOR_INTERRUPTS();
-
-#ifdef HEAP_SCANS_STREAM
-	if (unlikely(scan->rs_dir != dir))
-	{
-		/* the stream has read ahead in the other direction: restart it here */
-		scan->rs_prefetch_block = scan->rs_cblock;
-		read_stream_reset(scan->rs_read_stream);
-	}
-	scan->rs_dir = dir;
-	scan->rs_cbuf = read_stream_next_buffer(scan->rs_read_stream, NULL);
-	if (!BufferIsValid(scan->rs_cbuf))
-	{
-		scan->rs_prefetch_block = InvalidBlockNumber;
+	if (scan->rs_inited)
+		set_scan_offset(scan, ScanDirectionIsForward(dir) ? MaxOffsetNumber : FirstOffsetNumber);
+	sscan->rs_flags &= ~SO_ALLOW_PAGEMODE;
+	sscan->rs_snapshot = SnapshotAny;
+	found = heap->scan_getnextslot(sscan, dir, slot);
+	sscan->rs_snapshot = snapshot;
+	sscan->rs_flags |= SO_ALLOW_PAGEMODE;
+	if (!found)
 		return false;
-	}
-	scan->rs_cblock = BufferGetBlockNumber(scan->rs_cbuf);
-#else
-	if (block == InvalidBlockNumber)
-		return false;
-	scan->rs_cbuf = ReadBufferExtended(scan->rs_base.rs_rd, MAIN_FORKNUM, block,
-									   RBM_NORMAL, scan->rs_strategy);
-	scan->rs_cblock = block;
-#endif
+	pgstat_uncount_heap_getnext(sscan->rs_rd);
+	collect_visible_tuples(scan);
+	scan->rs_cindex = ScanDirectionIsForward(dir) ? -1 : scan->rs_ntuples;
 	return true;
 }
 
 /*
- * Make rs_ctup the scan's next visible tuple, as heapgettup_pagemode() of
- * heapam.c does.  At the end t_data is NULL and nothing is pinned.
+ * Store the scan's next row in slot, by heap's callback next, which takes it from
+ * rs_vistuples.  Returns false at the end of the scan.
  */
-static void
-fetch_next_tuple(HeapScanDesc scan, ScanDirection dir)
-{
-	HeapTuple	tuple = &scan->rs_ctup;
-	int			index = 0;
-
-	if (scan->rs_inited)
-		index = (int) scan->rs_cindex + (ScanDirectionIsForward(dir) ? 1 : -1);
-
-	for (;;)
-	{
-		if (scan->rs_inited)
-		{
-			Page		page = BufferGetPage(scan->rs_cbuf);
-
-			while (index >= 0 && index < (int) scan->rs_ntuples)
-			{
-				OffsetNumber off = scan->rs_vistuples[index];
-				ItemId		lp = PageGetItemId(page, off);
-
-				tuple->t_data = (HeapTupleHeader) PageGetItem(page, lp);
-				tuple->t_len = ItemIdGetLength(lp);
-				ItemPointerSet(&tuple->t_self, scan->rs_cblock, off);
-
-				if (scan->rs_base.rs_key == NULL ||
-					heap_key_test(tuple, RelationGetDescr(scan->rs_base.rs_rd),
-								  scan->rs_base.rs_nkeys,
-								  scan->rs_base.rs_key))
-				{
-					scan->rs_cindex = index;
-					return;
-				}
-				index += ScanDirectionIsForward(dir) ? 1 : -1;
-			}
-		}
-
-		if (!pin_next_page(scan, dir))
-			break;
-		collect_visible_tuples(scan);
-		scan->rs_inited = true;
-		index = ScanDirectionIsForward(dir) ? 0 : (int) scan->rs_ntuples - 1;
-	}
-
-	scan->rs_cblock = InvalidBlockNumber;
-	tuple->t_data = NULL;
-	scan->rs_inited = false;
-}
-
-/* As heap_getnextslot() of heapam.c. */
 static bool
-readonly_getnextslot(TableScanDesc sscan, ScanDirection dir,
-					 TupleTableSlot *slot)
+next_row(TableScanDesc sscan, ScanDirection dir, TupleTableSlot *slot,
+		 bool (*next) (TableScanDesc, ScanDirection, TupleTableSlot *))
 {
 	HeapScanDesc scan = (HeapScanDesc) sscan;
 
-	if (!IsInParallelMode())
-		return heap->scan_getnextslot(sscan, dir, slot);
-
-	fetch_next_tuple(scan, dir);
-	if (scan->rs_ctup.t_data == NULL)
+	if (IsInParallelMode())
 	{
-		ExecClearTuple(slot);
-		return false;
+		if ((sscan->rs_flags & SO_ALLOW_PAGEMODE) == 0 || sscan->rs_nkeys > 0)
+			elog(ERROR, "read-only scan of temporary table \"%s\" must be in page-at-a-time mode and without keys",
+				 RelationGetRelationName(sscan->rs_rd));
+		while (!page_has_next_row(scan, dir))
+		{
+			if (!pin_next_page(scan, dir, slot))
+				return false;
+		}
 	}
-	pgstat_count_heap_getnext(sscan->rs_rd);
-	ExecStoreBufferHeapTuple(&scan->rs_ctup, slot, scan->rs_cbuf);
-	return true;
+	return next(sscan, dir, slot);
 }
 
-/* As heap_getnextslot_tidrange() of heapam.c. */
+static bool
+readonly_getnextslot(TableScanDesc sscan, ScanDirection dir, TupleTableSlot *slot)
+{
+	return next_row(sscan, dir, slot, heap->scan_getnextslot);
+}
+
 static bool
 readonly_getnextslot_tidrange(TableScanDesc sscan, ScanDirection dir,
 							  TupleTableSlot *slot)
 {
-	HeapScanDesc scan = (HeapScanDesc) sscan;
-
-	if (!IsInParallelMode())
-		return heap->scan_getnextslot_tidrange(sscan, dir, slot);
-
-	for (;;)
-	{
-		bool		below;
-		bool		above;
-
-		fetch_next_tuple(scan, dir);
-		if (scan->rs_ctup.t_data == NULL)
-			break;
-
-		/* the scan reads only the range's blocks, but all of their rows */
-		below = ItemPointerCompare(&scan->rs_ctup.t_self, scan_min_tid(sscan)) < 0;
-		above = ItemPointerCompare(&scan->rs_ctup.t_self, scan_max_tid(sscan)) > 0;
-		if (!below && !above)
-		{
-			pgstat_count_heap_getnext(sscan->rs_rd);
-			ExecStoreBufferHeapTuple(&scan->rs_ctup, slot, scan->rs_cbuf);
-			return true;
-		}
-		if (ScanDirectionIsForward(dir) ? above : below)
-			break;
-	}
-	ExecClearTuple(slot);
-	return false;
+	return next_row(sscan, dir, slot, heap->scan_getnextslot_tidrange);
 }
 
-/* As heapam_scan_sample_next_block() of heapam_handler.c. */
+/*
+ * Without page-at-a-time mode, heapam_scan_sample_next_block() of heapam_handler.c only
+ * pins the block.
+ */
 static bool
 readonly_sample_next_block(TableScanDesc sscan, SampleScanState *scanstate)
 {
-	HeapScanDesc scan = (HeapScanDesc) sscan;
-	TsmRoutine *tsm = scanstate->tsmroutine;
-	BlockNumber block;
+	bool		page_mode = (sscan->rs_flags & SO_ALLOW_PAGEMODE) != 0;
+	bool		found;
 
-	if (!IsInParallelMode())
+	if (!IsInParallelMode() || !page_mode)
 		return heap->scan_sample_next_block(sscan, scanstate);
 
-	if (scan->rs_nblocks == 0)
-		return false;
-
-	if (BufferIsValid(scan->rs_cbuf))
-		ReleaseBuffer(scan->rs_cbuf);
-	scan->rs_cbuf = InvalidBuffer;
-
-	if (tsm->NextSampleBlock)
-		block = tsm->NextSampleBlock(scanstate, scan->rs_nblocks);
-	else if (scan->rs_cblock == InvalidBlockNumber)
-		block = scan->rs_startblock;
-	else
-	{
-		block = scan->rs_cblock + 1;
-		if (block >= scan->rs_nblocks)
-			block = 0;
-		if (sscan->rs_flags & SO_ALLOW_SYNC)
-			ss_report_location(sscan->rs_rd, block);
-		if (block == scan->rs_startblock)
-			block = InvalidBlockNumber;
-	}
-
-	scan->rs_cblock = block;
-	scan->rs_inited = BlockNumberIsValid(block);
-	if (!scan->rs_inited)
-		return false;
-
-	CHECK_FOR_INTERRUPTS();
-
-	scan->rs_cbuf = ReadBufferExtended(sscan->rs_rd, MAIN_FORKNUM, block,
-									   RBM_NORMAL, scan->rs_strategy);
-	if (sscan->rs_flags & SO_ALLOW_PAGEMODE)
-		collect_visible_tuples(scan);
-	return true;
+	sscan->rs_flags &= ~SO_ALLOW_PAGEMODE;
+	found = heap->scan_sample_next_block(sscan, scanstate);
+	sscan->rs_flags |= SO_ALLOW_PAGEMODE;
+	if (found)
+		collect_visible_tuples((HeapScanDesc) sscan);
+	return found;
 }
 
 /*
@@ -578,12 +368,6 @@ readonly_bitmap_next_block(TableScanDesc sscan, TBMIterateResult *tbmres)
 	if (!IsInParallelMode() ||
 		(!IsolationIsSerializable() && tbmres->blockno >= scan->rs_nblocks))
 		return heap->scan_bitmap_next_block(sscan, tbmres);
-#ifdef BITMAP_SCANS_SKIP_BY_VM
-	if (!(sscan->rs_flags & SO_NEED_TUPLES) &&
-		!tbmres->recheck &&
-		VM_ALL_VISIBLE(sscan->rs_rd, tbmres->blockno, &scan->rs_vmbuffer))
-		return heap->scan_bitmap_next_block(sscan, tbmres);
-#endif
 
 	scan->rs_cbuf = ReleaseAndReadBuffer(scan->rs_cbuf, sscan->rs_rd,
 										 tbmres->blockno);

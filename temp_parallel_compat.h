@@ -16,9 +16,7 @@
 #include "access/heapam.h"
 #include "access/htup.h"
 #include "access/parallel.h"
-#include "access/skey.h"
 #include "access/transam.h"
-#include "access/valid.h"
 #include "catalog/pg_am.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
@@ -609,19 +607,20 @@ is_wrapped_aggregate(Node *node)
 #endif
 }
 
-/* HeapKeyTest() is a macro with a result argument in 15. */
-static inline bool
-heap_key_test(HeapTuple tuple, TupleDesc tupdesc, int nkeys, ScanKey keys)
-{
+/*
+ * Where a heap scan without page-at-a-time mode keeps its position in a page; and undo
+ * pgstat_count_heap_getnext().
+ */
 #if PG_VERSION_NUM >= 160000
-	return HeapKeyTest(tuple, tupdesc, nkeys, keys);
+#define set_scan_offset(scan, offset)	((scan)->rs_coffset = (offset))
+#define pgstat_uncount_heap_getnext(rel) \
+	((void) (pgstat_should_count_relation(rel) && (rel)->pgstat_info->counts.tuples_returned--))
 #else
-	bool		matches;
-
-	HeapKeyTest(tuple, tupdesc, nkeys, keys, matches);
-	return matches;
+#define set_scan_offset(scan, offset) \
+	ItemPointerSetOffsetNumber(&(scan)->rs_ctup.t_self, offset)
+#define pgstat_uncount_heap_getnext(rel) \
+	((void) (pgstat_should_count_relation(rel) && (rel)->pgstat_info->t_counts.t_tuples_returned--))
 #endif
-}
 
 /* Options of the callbacks that insert are unsigned from 19 on. */
 #if PG_VERSION_NUM >= 190000
@@ -664,14 +663,6 @@ pin_page_of_fetch(IndexFetchHeapData *fetch, BlockNumber block, bool again)
 #else
 #define scan_min_tid(scan)	(&(scan)->rs_mintid)
 #define scan_max_tid(scan)	(&(scan)->rs_maxtid)
-#endif
-
-/*
- * From 17 on, sequential scans get their pages from a read stream; before,
- * they compute the number of each block and read it.
- */
-#if PG_VERSION_NUM >= 170000
-#define HEAP_SCANS_STREAM 1
 #endif
 
 /*
@@ -736,13 +727,10 @@ find_int_setting(const char *name)
 /*
  * Up to 17, a bitmap heap scan passes a block of the bitmap to each call of
  * the access method; from 18 on, the access method gets blocks from a read
- * stream.  In 17 only, the access method skips a block if the visibility map
- * allows it.
+ * stream.
  */
 #if PG_VERSION_NUM >= 180000
 #define BITMAP_SCANS_STREAM 1
-#elif PG_VERSION_NUM >= 170000
-#define BITMAP_SCANS_SKIP_BY_VM 1
 #endif
 
 #endif							/* TEMP_PARALLEL_COMPAT_H */
