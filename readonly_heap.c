@@ -495,28 +495,12 @@ readonly_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 							flags, tmfd);
 }
 
-/*
- * Fill the routine, when the module is loaded.
- *
- * A build with TEMP_PARALLEL_UNGUARDED defined as IN_LEADER or IN_WORKERS,
- * loaded by LOAD, keeps heap's own callbacks there.  It only serves to show
- * that t/045_torn_pages.pl can fail.
- */
+/* Fill the routine, when the module is loaded. */
 void
 tp_readonly_heap_init(void)
 {
 	heap = GetHeapamTableAmRoutine();
 	readonly_routine = *heap;
-
-#ifdef TEMP_PARALLEL_UNGUARDED
-#define IN_LEADER	(!IsParallelWorker())
-#define IN_WORKERS	IsParallelWorker()
-	if (!IsParallelWorker())
-		ereport(WARNING,
-				(errmsg("temp_parallel was built with TEMP_PARALLEL_UNGUARDED and gives wrong answers")));
-	if (TEMP_PARALLEL_UNGUARDED)
-		return;
-#endif
 
 	readonly_routine.scan_getnextslot = readonly_getnextslot;
 	readonly_routine.scan_getnextslot_tidrange = readonly_getnextslot_tidrange;

@@ -149,7 +149,6 @@ while ($source =~ /\bereport\((ERROR|WARNING|NOTICE),(.*?)\);\n/gs)
 	  : 'none';
 	foreach my $format ($report =~ /\berrmsg\($string/g)
 	{
-		next if $format =~ /TEMP_PARALLEL_UNGUARDED/;
 		push @raised, [ $code, message($format) ];
 		$name_of_code{$code} = 1;
 	}
