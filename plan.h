@@ -34,7 +34,7 @@ typedef enum PlanFor
 
 extern bool tp_planning_temp_tables(void);
 extern bool tp_planning_modification(void);
-extern void tp_allow_parallel(PlannerGlobal *glob, Query *parse);
+extern void tp_allow_parallel(PlannerInfo *root);
 extern PlannedStmt *tp_call_planner(const PlannerCall *call, PlanFor purpose);
 
 /* plan_processors.c */

@@ -41,20 +41,21 @@ tp_planning_modification(void)
 }
 
 /*
- * If glob belongs to such a statement, of which parse is the Query that the planner
- * works on, have it consider parallel paths from now on, as standard_planner() of
- * planner.c does for SELECT.  To be called before the planner looks at the first
- * relation: from 19 on, standard_planner() calls planner_setup_hook when it has
- * decided by the kind of statement.  Before, the first hook that it calls is
- * get_relation_info_hook, for each table of the query.  Relations that the planner
- * has looked at by then, which are subqueries and unions of subqueries, are looked at
- * again by plan_paths.c.
+ * If root belongs to such a statement, have the planner consider parallel paths from now
+ * on, as standard_planner() of planner.c does for SELECT.  To be called for each table of
+ * the query, by the first hook that the planner calls.  Relations that the planner has
+ * looked at by then, which are subqueries and unions of subqueries, are looked at again
+ * by plan_paths.c.
  */
 void
-tp_allow_parallel(PlannerGlobal *glob, Query *parse)
+tp_allow_parallel(PlannerInfo *root)
 {
+	PlannerGlobal *glob = root->glob;
+
+	while (root->parent_root != NULL)
+		root = root->parent_root;
 	if (!tp_planning_modification() || glob->parallelModeOK ||
-		parse->commandType == CMD_SELECT)
+		root->parse->commandType == CMD_SELECT)
 		return;
 
 	/* what standard_planner() sets for such a statement, up to now */

@@ -30,9 +30,6 @@ TP_MODULE_MAGIC;
 
 static planner_hook_type prev_planner = NULL;
 static set_rel_pathlist_hook_type prev_set_rel_pathlist = NULL;
-#ifdef PLANNER_HAS_SETUP_HOOK
-static planner_setup_hook_type prev_planner_setup = NULL;
-#endif
 static rel_info_hook_type prev_rel_info = NULL;
 static ExecutorStart_hook_type prev_ExecutorStart = NULL;
 static ExecutorRun_hook_type prev_ExecutorRun = NULL;
@@ -73,16 +70,6 @@ temp_parallel_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
 		prev_set_rel_pathlist(root, rel, rti, rte);
 }
 
-#ifdef PLANNER_HAS_SETUP_HOOK
-static void
-temp_parallel_planner_setup(PLANNER_SETUP_HOOK_ARGS)
-{
-	tp_allow_parallel(glob, parse);
-	if (prev_planner_setup)
-		prev_planner_setup(PLANNER_SETUP_HOOK_PASS);
-}
-#endif
-
 static void
 temp_parallel_rel_info(REL_INFO_HOOK_ARGS)
 {
@@ -91,16 +78,7 @@ temp_parallel_rel_info(REL_INFO_HOOK_ARGS)
 	if (IsParallelWorker())
 		tp_worker_refuse_table(root->simple_rte_array[rel->relid]);
 	tp_index_build_is_planned(root, REL_INFO_RELID);
-#ifndef PLANNER_HAS_SETUP_HOOK
-	if (tp_planning_modification())
-	{
-		PlannerInfo *top = root;
-
-		while (top->parent_root != NULL)
-			top = top->parent_root;
-		tp_allow_parallel(root->glob, top->parse);
-	}
-#endif
+	tp_allow_parallel(root);
 }
 
 /* ----------
@@ -290,10 +268,6 @@ _PG_init(void)
 	planner_hook = temp_parallel_planner;
 	prev_set_rel_pathlist = set_rel_pathlist_hook;
 	set_rel_pathlist_hook = temp_parallel_set_rel_pathlist;
-#ifdef PLANNER_HAS_SETUP_HOOK
-	prev_planner_setup = planner_setup_hook;
-	planner_setup_hook = temp_parallel_planner_setup;
-#endif
 	prev_rel_info = rel_info_hook;
 	rel_info_hook = temp_parallel_rel_info;
 	prev_ExecutorStart = ExecutorStart_hook ? ExecutorStart_hook : standard_ExecutorStart;

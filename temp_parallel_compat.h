@@ -504,19 +504,6 @@ create_subqueryscan_path_compat(PlannerInfo *root, RelOptInfo *rel,
 }
 
 /*
- * The first hook that the planner calls for each statement: 19 has one that
- * sets up the planner, in place of get_relation_info_hook.
- */
-#if PG_VERSION_NUM >= 190000
-#define PLANNER_HAS_SETUP_HOOK 1
-#define PLANNER_SETUP_HOOK_ARGS \
-	PlannerGlobal *glob, Query *parse, const char *query_string, \
-	int cursorOptions, double *tuple_fraction, ExplainState *es
-#define PLANNER_SETUP_HOOK_PASS \
-	glob, parse, query_string, cursorOptions, tuple_fraction, es
-#endif
-
-/*
  * The hook that the planner calls for each relation, also for the table of an index
  * that is about to be built.
  */
