@@ -4,9 +4,8 @@
  *	  Is a parallel worker free?
  *
  * To write a table's pages, or to prepare it for an index build, may take long, and is
- * for nobody if no worker can be launched then.  How many workers are in use is
- * private to bgworker.c, so one is registered, as LaunchParallelWorkers() does.  It
- * ends at once.
+ * for nobody if no worker can be launched then.  How many are in use is private to
+ * bgworker.c, so one is registered, as by LaunchParallelWorkers(), which ends at once.
  *
  * The invariant: the worker has ended, and its slot is free again, when the answer is
  * given.
@@ -14,8 +13,6 @@
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
-
-#include <dlfcn.h>
 
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
@@ -30,26 +27,9 @@ tp_free_worker_main(Datum arg)
 }
 
 /*
- * Have worker load the file that this library has been loaded from, which need not be in
- * dynamic_library_path.  Before 17 there may be no room for its path.
- */
-static void
-name_library(BackgroundWorker *worker)
-{
-	Dl_info		info;
-
-	if (dladdr(tp_free_worker_main, &info) == 0 ||
-		strlcpy(worker->bgw_library_name, info.dli_fname,
-				sizeof(worker->bgw_library_name)) >= sizeof(worker->bgw_library_name))
-		strlcpy(worker->bgw_library_name, "temp_parallel",
-				sizeof(worker->bgw_library_name));
-}
-
-/*
- * Could a parallel worker be launched now, by max_worker_processes and
- * max_parallel_workers?  Others may take it before the caller does.  Takes the time of a
- * process's start, some milliseconds.  Allocates in the current memory context, and frees
- * nothing.  Can be canceled.
+ * Could a parallel worker be launched now?  Others may take it before the caller does.
+ * Takes the time of a process's start, some milliseconds.  Allocates in the current
+ * memory context, and frees nothing.  Can be canceled.
  */
 bool
 tp_worker_is_free(void)
@@ -60,11 +40,11 @@ tp_worker_is_free(void)
 		.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_CLASS_PARALLEL,
 		.bgw_start_time = BgWorkerStart_ConsistentState,
 		.bgw_restart_time = BGW_NEVER_RESTART,
+		.bgw_library_name = "temp_parallel",
 		.bgw_function_name = "tp_free_worker_main",
 	};
 	BackgroundWorkerHandle *handle;
 
-	name_library(&worker);
 	worker.bgw_notify_pid = MyProcPid;
 	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
 		return false;

@@ -4,9 +4,8 @@
  *	  The run of a plan that needs parallel mode, of a whole statement or of a part of
  *	  it.
  *
- * When the plan is about to be run, the second look decides whether to use workers.  If
- * it does, the plan runs in a read-only phase (readonly_phase.c) for the tables of its
- * flush nodes (exec_flush.c).
+ * The second look decides whether to use workers.  If it does, the plan runs in a
+ * read-only phase for the tables of its flush nodes.
  *
  * The invariants: workers that read temporary tables are launched only in a read-only
  * phase that covers these, which ends when the run of the plan does, by return or
@@ -34,16 +33,13 @@ static const char leader_is_cheaper[] = "the leader alone is cheaper now";
 static const char many_temp_tables[] = "workers would have to open too many temporary tables";
 
 /*
- * The second look: is a parallel plan, of which these are the flush nodes, no
- * longer worth its flush, so that it is cheaper if the leader runs it alone?
- * A cached plan may have been made when the tables were clean, and be executed
- * after a gigabyte has been loaded.  If the charge is higher than when the plan was made,
- * and than what the workers save, of both of which saving is the note in the plan
- * (plan_note.c), the plan runs without parallel mode, and nothing is written.  The same if
- * workers would run user code and have to open more tables before that than they pay for
- * (exec_worker_refuse.c): the planner does not know which plan runs user code.
- * Returns which of the two, or NULL.  Allocates in the current memory context, and frees
- * nothing.
+ * The second look: why is it cheaper to run a parallel plan, of which these are the flush
+ * nodes, without workers, or NULL?  A cached plan may have been made before its tables
+ * were filled: the charge is higher than it was then, and than what the workers save, of
+ * both of which saving is the note in the plan (plan_note.c).  Or workers would run user
+ * code, and have to open more tables before that than they pay for
+ * (exec_worker_refuse.c), which the planner does not know.  Allocates in the current
+ * memory context, and frees nothing.
  */
 static const char *
 why_leader_is_cheaper(List *flush_nodes, const FlushSaving *saving)
@@ -73,11 +69,10 @@ why_leader_is_cheaper(List *flush_nodes, const FlushSaving *saving)
  */
 
 /*
- * Turn synchronize_seqscans off, in the leader and the workers that it launches.  Otherwise,
- * where each process scans a large permanent table as a whole for the first rows of a
- * subquery, as with LIMIT, each would begin with another block.  Returns the level of
- * settings to end; after an error, the end of the transaction ends it.  As
- * set_transmission_modes() of postgres_fdw.c.
+ * Turn synchronize_seqscans off, in the leader and its workers: where each process scans a
+ * large permanent table for the first rows of a subquery, as with LIMIT, each would begin
+ * with another block.  Returns the level of settings to end, which after an error the end
+ * of the transaction does.  As set_transmission_modes() of postgres_fdw.c.
  */
 static int
 scan_from_first_block(void)
@@ -119,11 +114,10 @@ run_in_phase(MemoryContext context, List *flush_nodes, ParallelRun run,
 	PG_FINALLY();
 	{
 		tp_unlist_buffers(listed, done);
-		tp_readonly_end(&phase);
+		tp_readonly_end(&phase, done);
 		tp_look_at_workers(flush_nodes);
 	}
 	PG_END_TRY();
-	tp_readonly_close(&phase);
 }
 
 /*
@@ -169,14 +163,11 @@ tp_run_parallel(PlanState *root, const char *refusal, bool only_ours,
 	else
 	{
 		/*
-		 * A statement that changes a table, or the receiver of CREATE TABLE
-		 * AS, has marked its command ID as used, also one that calls a
-		 * function which runs this one.  Then the counter cannot be
-		 * incremented in parallel mode, as by the end of an exception block
-		 * in the leader.  So it is incremented before. That changes nothing
-		 * else: rows are changed with the ID that the executor has noted, and
-		 * the next command, of a trigger for example, would increment the
-		 * counter.
+		 * If the command ID is used, by this statement or the one that calls
+		 * it, the counter cannot be incremented in parallel mode, as by the
+		 * end of an exception block in the leader.  To do so before changes
+		 * nothing else: rows are changed with the ID that the executor has
+		 * noted, and the next command would increment the counter.
 		 */
 		if (!IsInParallelMode())
 			CommandCounterIncrement();

@@ -6,15 +6,13 @@
  *
  * Core forbids changes in parallel mode, and runs nothing in it of which rows are
  * fetched in portions.  The node keeps its child's rows in a tuplestore.  Parallel
- * mode, and the read-only phase of the temporary tables that workers read, last no
- * longer than the run of the child.  So what the node's statement changes, and what
- * is executed between two of its rows, is as without workers.
+ * mode and the read-only phase last no longer than the run of the child.  So what the
+ * statement changes, and what is executed between two of its rows, is as without workers.
+ * Its parallelModeNeeded is not set, so that ExecutePlan() of execMain.c does not run all
+ * of it in parallel mode.
  *
  * The run of each statement that needs parallel mode begins here, too, as it may turn
  * out only then that it has to be run ahead, or to do without workers.
- *
- * ExecutePlan() of execMain.c must not run the statement in parallel mode.  So
- * parallelModeNeeded is not set in a statement with the node in its plan.
  *
  * The invariants: no row is returned by the node while the process is in parallel mode
  * or a table of the statement is read-only; and a cached plan is never changed.
@@ -63,25 +61,10 @@ changes_table(RunAheadState *state)
 		state->css.ss.ps.state->es_plannedstmt->commandType != CMD_SELECT;
 }
 
-/* Run the child to its end, and store its rows. */
-static void
-store_rows(RunAheadState *state)
-{
-	PlanState  *child = outerPlanState(state);
-
-	for (;;)
-	{
-		TupleTableSlot *slot = ExecProcNode(child);
-
-		if (TupIsNull(slot))
-			break;
-		tuplestore_puttupleslot(state->rows, slot);
-	}
-}
-
 /*
- * Call store_rows(), in parallel mode, if parallel, as ExecutePlan() of execMain.c runs a
- * plan.  Subplans outside the child that it has executed must end their workers, too.
+ * Run the child to its end, and store its rows; in parallel mode, if parallel, as
+ * ExecutePlan() of execMain.c runs a plan.  Subplans outside the child that it has
+ * executed must end their workers, too.
  */
 static void
 run_child(bool parallel, void *arg)
@@ -90,14 +73,21 @@ run_child(bool parallel, void *arg)
 	EState	   *estate = state->css.ss.ps.state;
 	ListCell   *lc;
 
-	if (!parallel)
+	if (parallel)
 	{
-		store_rows(state);
-		return;
+		estate->es_use_parallel_mode = true;
+		EnterParallelMode();
 	}
-	estate->es_use_parallel_mode = true;
-	EnterParallelMode();
-	store_rows(state);
+	for (;;)
+	{
+		TupleTableSlot *slot = ExecProcNode(outerPlanState(state));
+
+		if (TupIsNull(slot))
+			break;
+		tuplestore_puttupleslot(state->rows, slot);
+	}
+	if (!parallel)
+		return;
 	(void) ExecShutdownNode(outerPlanState(state));
 	foreach(lc, estate->es_subplanstates)
 	{
@@ -149,11 +139,9 @@ keep_rows(RunAheadState *state)
 }
 
 /*
- * Prune the page of the row that is to be changed, of which slot has the ctid.  Without
- * workers the scan does that which finds the row, and the row's next version often fits
- * into the space of a former one.  In a read-only phase nobody prunes, so otherwise the
- * table would grow by each statement.  As heap_prepare_pagescan() (before 17:
- * heapgetpage()) of heapam.c.
+ * Prune the page of the row that is to be changed, of which slot has the ctid, as without
+ * workers the scan does that finds the row; otherwise the table would grow by each
+ * statement.  As heap_prepare_pagescan() (before 17: heapgetpage()) of heapam.c.
  */
 static void
 prune_page_of_row(RunAheadState *state, TupleTableSlot *slot)
@@ -391,8 +379,7 @@ run_statement(bool parallel, void *arg)
 
 /*
  * Are queryDesc's rows inserted into a new table, by CREATE TABLE AS, or by REFRESH
- * MATERIALIZED VIEW, of which a function that the planner inlines may read temporary
- * tables?
+ * MATERIALIZED VIEW, of which an inlined function may read temporary tables?
  */
 static bool
 fills_new_table(QueryDesc *queryDesc)
@@ -406,18 +393,17 @@ fills_new_table(QueryDesc *queryDesc)
  * standard_ExecutorRun().  Raises what that raises.
  *
  * To fill a new table, core runs the executor in parallel mode and inserts each row as it
- * comes.  A prepared statement may have been planned for something else, so it is known
- * only now that a volatile function may look at the new table.  An insertion marks the
- * command ID as used, and then what a function calls cannot begin another command in
- * parallel mode, or, from 17 on, end an exception block, which that block may catch, so
- * that the function returns something else.  (Over permanent tables it does so without
- * this module, too.)  So if the statement runs functions that are not core's, it is run
- * ahead.
+ * comes, at which a volatile function may look.  A prepared statement may have been planned
+ * for something else, so this is known only now.  An insertion marks the command ID as
+ * used.  Then a function cannot begin another command in parallel mode, or, from 17 on,
+ * end an exception block, an error that the function may catch and return something else,
+ * as over permanent tables.  So if the statement runs functions that are not core's, it is
+ * run ahead.
  */
 void
 tp_run_in_leader(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
 {
-	ExecutorCall call = {next, EXECUTOR_RUN_PACK};
+	ExecutorCall call = {next, {EXECUTOR_RUN_PASS}};
 	const FlushPlan *plan = NULL;
 	const char *refusal = NULL;
 	List	   *flush_nodes;

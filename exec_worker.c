@@ -9,16 +9,13 @@
  * phase ends with the flush node.
  *
  * Core keeps workers away from temporary tables with one check, in InitLocalBuffers(),
- * when a process uses its first local buffer.  A worker with a flush node in its plan
- * bypasses this check once.
+ * when a process uses its first local buffer.  It is bypassed once.
  *
- * The leader lists dirty pages in dynamic shared memory instead of writing them
- * (localbuf_share.c).  A worker makes each of them a local buffer of its own, as if it
- * had read it, with an address in the leader's memory.  So every read of the page
- * finds it, by whatever code.  The worker keeps these buffers pinned, as another page
- * read into one of them would be read into the leader's memory.  A worker that cannot map
- * that memory takes no part, as if it had not been launched: the leader and the other
- * workers return all rows, as no part of a plan belongs to a process before it runs it.
+ * Each page that the leader lists (localbuf_share.c) becomes a local buffer of the worker,
+ * as if it had read it, with an address in the leader's memory, so that every read finds
+ * it, by whatever code.  It stays pinned, as another page would be read into the leader's
+ * memory.  A worker that cannot map that memory takes no part, as if it had not been
+ * launched: no part of a plan belongs to a process before it runs it.
  *
  * The invariants: a worker without a flush node in its plan has no local
  * buffers, unless it builds an index; the plan of one that has reads only the temporary
@@ -127,10 +124,7 @@ tp_worker_open_pool(SMgrRelation file, int size)
  * ----------
  */
 
-/*
- * The table of contents of the dynamic shared memory in which ParallelWorkerMain() of
- * parallel.c has found what the leader sent.
- */
+/* The table of contents that ParallelWorkerMain() of parallel.c has used. */
 shm_toc *
 tp_worker_toc(void)
 {
@@ -302,9 +296,8 @@ tp_worker_check_release(const char *leaders)
 }
 
 /*
- * Is queryDesc's plan the one that the leader has sent?  Statements run by
- * functions in the worker do not use the receiver for a tuple queue that
- * ExecParallelGetReceiver() of execParallel.c creates.
+ * Is queryDesc's plan the one that the leader has sent?  No other statement in a worker
+ * has the receiver that ExecParallelGetReceiver() of execParallel.c creates.
  */
 static bool
 is_sent_by_leader(QueryDesc *queryDesc)
@@ -341,12 +334,11 @@ remove_other_subplans(PlannedStmt *stmt)
  * has a flush node, begin a read-only phase for the node's tables, allocate
  * local buffers, adopt the leader's pages, and mark other temporary relations if the plan
  * may run user code; or replace the plan, if the pages cannot be adopted.  Tables are
- * opened without a lock.  The phase's lists are allocated in the current memory
- * context, which has to live as long as the plan.  Raises an error if another
- * release of the module has made the plan.
+ * opened without a lock.  Allocates in the current memory context, which has to live as
+ * long as the plan.  Raises an error if another release of the module has made the plan.
  *
- * This cannot wait until the flush node is initialized: subplans, whose index scans may
- * read a page then, are initialized before the plan that has the node.
+ * The node is initialized too late for this: subplans, whose index scans may read a page
+ * then, come first.
  */
 void
 tp_worker_begin(QueryDesc *queryDesc)
@@ -380,9 +372,8 @@ tp_worker_begin(QueryDesc *queryDesc)
 	tp_readonly_attach(&phase, flushed.relids, false);
 
 	/*
-	 * As many local buffers as the plan needs (see pool_of_worker() of
-	 * plan_place.c), but at most those of the leader, with which it runs the
-	 * same plan; and as many as are to be adopted besides.
+	 * As many buffers as the plan needs (pool_of_worker() of plan_place.c),
+	 * but at most those of the leader, and those to be adopted.
 	 */
 	tp_worker_open_pool(RelationGetSmgr((Relation) linitial(phase.relations)),
 						Min(Max(flushed.pool, LEAST_WORKER_POOL),
@@ -392,10 +383,7 @@ tp_worker_begin(QueryDesc *queryDesc)
 		tp_refuse_other_relations(flushed.relids, flushed.indexes);
 }
 
-/*
- * After queryDesc's plan has been initialized: call tp_check_flushed() if the leader has
- * sent it.
- */
+/* After queryDesc's plan is initialized: if the leader sent it, call tp_check_flushed(). */
 void
 tp_worker_check(QueryDesc *queryDesc)
 {
@@ -406,13 +394,12 @@ tp_worker_check(QueryDesc *queryDesc)
 
 /*
  * Run the executor in a worker, by next, an ExecutorRun hook or
- * standard_ExecutorRun().  Raises what that raises, and an internal error if
- * tp_check_sent_values() does.
+ * standard_ExecutorRun().  Raises what that and tp_check_sent_values() raise.
  *
- * When workers are launched again, ExecParallelReinitialize() leaves their
- * tuple bound at that of the first launch.  With another LIMIT or OFFSET a
- * worker then returns too few rows, over permanent tables too.  Here the bound
- * is that of the present launch, set as by ParallelQueryMain().
+ * When workers are launched again, ExecParallelReinitialize() leaves their tuple bound at
+ * that of the first launch, which with another LIMIT or OFFSET is too few rows, over
+ * permanent tables too.  Here it is that of the present launch, set as by
+ * ParallelQueryMain().
  */
 void
 tp_worker_run(ExecutorRun_hook_type next, EXECUTOR_RUN_ARGS)
@@ -439,8 +426,7 @@ tp_worker_end(void)
 	if (!phase_begun)
 		return;
 	phase_begun = false;
-	tp_readonly_end(&phase);
-	tp_readonly_close(&phase);
+	tp_readonly_end(&phase, true);
 	while (nadopted > 0)
 		ReleaseBuffer(adopted[--nadopted]);
 	tp_release_other_relations();

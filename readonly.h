@@ -26,8 +26,7 @@ typedef struct ReadonlyPhase
 
 extern void tp_readonly_begin(ReadonlyPhase *phase);
 extern void tp_readonly_attach(ReadonlyPhase *phase, List *relids, bool with_indexes);
-extern void tp_readonly_end(ReadonlyPhase *phase);
-extern void tp_readonly_close(ReadonlyPhase *phase);
+extern void tp_readonly_end(ReadonlyPhase *phase, bool close);
 extern bool tp_table_is_readonly(Oid relid);
 extern void tp_readonly_relcache_callback(Oid relid);
 

@@ -3,13 +3,11 @@
  * readonly_heap.c
  *	  The heap table access method, with reads that leave pages clean.
  *
- * Reading a heap page may set hint bits and prune, and both mark the buffer
- * dirty.  While parallel workers read a temporary table from its files, no
- * page of it may be written, so no page of it may be dirty, not even for the
- * duration of one call: a scan of a long run of dead rows reads more pages
- * than a small pool has buffers, and evicts them.  The routine made here is a
- * copy of heap's whose reading callbacks clear the flag again page by page,
- * while the page is still pinned.
+ * Reading a heap page may set hint bits and prune, and both mark the buffer dirty.  While
+ * workers read a temporary table from its files, none of its pages may be written, so none
+ * may be dirty, not even during one call: a scan of a long run of dead rows evicts pages
+ * from a small pool.  The routine made here is a copy of heap's whose reading callbacks
+ * clear the flag again page by page, while the page is still pinned.
  *
  * The invariant: a dirty flag is cleared only by the call that has set it.
  * Each callback looks at the flag before heap reads the page, and clears it
@@ -71,11 +69,8 @@ look_before_read(Buffer buffer)
 /*
  * Clear the dirty flag of buffer, which is still pinned, if only the read has
  * set it.  before is the result of look_before_read().  The hints stay in the
- * buffer until the page is evicted.
- *
- * What heap might do to a page besides changes the page's header, and may change the
- * visibility map or an index, too.  To forget only the page's part of that would make
- * answers wrong, so it is an error.
+ * buffer until the page is evicted.  An error if the page's header has changed, as by
+ * pruning, which may have changed the visibility map or an index, too.
  */
 static void
 drop_hints(Buffer buffer, const PageBefore *before)
@@ -415,7 +410,7 @@ readonly_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid,
 		return heap->index_fetch_tuple(scan, tid, snapshot, slot, call_again,
 									   all_dead);
 
-	pin_page_of_fetch(hscan, ItemPointerGetBlockNumber(tid), *call_again);
+	pin_page_of_fetch(hscan, ItemPointerGetBlockNumber(tid));
 	before = look_before_read(hscan->xs_cbuf);
 	found = heap->index_fetch_tuple(scan, tid, snapshot, slot, call_again,
 									all_dead);
@@ -451,9 +446,9 @@ readonly_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
  */
 
 /*
- * Raise an error in parallel mode.  Core refuses statements that write, and heap_update()
- * and heap_delete() refuse to be called.  The rest is refused here: locking of rows by
- * SELECT FOR UPDATE in a function, and inserts by a C function.
+ * Raise an error in parallel mode, in which heap_update(), heap_delete(), and core's
+ * statements that write do so.  The rest is refused here: SELECT FOR UPDATE in a function,
+ * and inserts by a C function.
  */
 static void
 refuse_write(Relation rel)
@@ -519,8 +514,8 @@ tp_readonly_heap_init(void)
 }
 
 /*
- * The routine to put into the descriptor of a heap relation, in static
- * memory.  Outside parallel mode its reading callbacks only call heap's own.
+ * The routine for the descriptor of a heap relation, in static memory.  Outside parallel
+ * mode its callbacks only call heap's own.
  */
 const TableAmRoutine *
 tp_readonly_heap_routine(void)

@@ -3,16 +3,13 @@
  * readonly_phase.c
  *	  The read-only phase: its duration, and the routine of indexes in it.
  *
- * While workers read temporary tables, reads of these tables must leave their
- * pages clean.  In the leader, a read-only phase is one run of the executor, or
- * of the part of a plan that is run ahead: it begins before the flush, and ends when
- * that has waited for the workers.  In a worker it lasts from before the plan is
- * initialized until the flush node ends.  Within a phase, the descriptors of the
- * tables and of their TOAST tables have the routine of readonly_heap.c.  Each is kept
- * open, so that the relation cache rebuilds it in place when it is invalidated, and a callback
- * attaches the routine again.  In the leader, where scans that began earlier
- * may be open, the descriptors of the tables' indexes have a routine, too; the
- * relation cache does not change that of an open index.
+ * In the leader, a phase is one run of the executor, or of the part of a plan that is run
+ * ahead, from before the flush until workers have ended.  In a worker it lasts from before
+ * the plan is initialized until the flush node ends.  In a phase, the descriptors of the
+ * tables and of their TOAST tables have the routine of readonly_heap.c.  They are kept
+ * open, so that the relation cache rebuilds them in place, and a callback attaches the
+ * routine again.  In the leader, where older scans may be open, the tables' indexes have a
+ * routine, too; the relation cache does not change that of an open index.
  *
  * Outside a phase the routine must be heap's own: heap_getnext(), which index
  * builds and some contrib modules use, refuses any other.
@@ -40,22 +37,17 @@
 /* ----------
  * Indexes
  *
- * An index scan that fetches a row that is dead to all transactions marks its
- * index entry, so that later scans skip it, and dirties the page.
- * readonly_heap.c never reports a row as dead to all, but heap may have done
- * so to an older scan, that of a cursor opened before the flush.  Access
- * methods delay the marking until the scan leaves the page, goes back to an
- * earlier position, or ends.  A function run by the leader, correctly marked
- * PARALLEL RESTRICTED, may fetch from that cursor, move or close it while
- * workers read the index from its file.  So the callbacks that may mark
- * entries first discard the scan's list of entries to mark.
+ * An index scan that fetches a row that is dead to all transactions marks its index entry,
+ * and dirties the page, when it leaves the page, goes back to an earlier position, or ends.
+ * readonly_heap.c never reports a row as dead to all, but heap may have done so to an older
+ * scan, that of a cursor.  A function run by the leader, correctly marked PARALLEL
+ * RESTRICTED, may fetch from that cursor, move or close it while workers read the index
+ * from its file.  So the callbacks that may mark entries first discard the list of them.
  *
- * Reading changes no other index pages.  Of core's access methods, btree, hash
- * and GiST mark entries.  BRIN, GIN and SP-GiST write to their pages only for
- * inserts, VACUUM, and functions that are PARALLEL UNSAFE; the same is true of
- * free space maps.  Visibility maps change only together with the heap.  A
- * parallel worker has no older scans.  Access methods of other modules that
- * mark entries are not covered.
+ * Of core's access methods, btree, hash and GiST mark entries.  Nothing else that only
+ * reads changes pages of indexes, free space maps, or, without the heap, visibility maps.
+ * A worker has no older scans.  Access methods of other modules that mark entries are not
+ * covered.
  * ----------
  */
 
@@ -248,11 +240,11 @@ tp_readonly_attach(ReadonlyPhase *phase, List *relids, bool with_indexes)
 
 /*
  * End phase, the innermost one.  Its relations get heap's routine back, except
- * those that an outer phase lists too, and its indexes get their own.  Does
- * not close them: after an error the resource owner does.  Raises nothing.
+ * those that an outer phase lists too, and its indexes get their own.  close says
+ * whether to close them: after an error the resource owner does.  Raises nothing.
  */
 void
-tp_readonly_end(ReadonlyPhase *phase)
+tp_readonly_end(ReadonlyPhase *phase, bool close)
 {
 	ListCell   *lc;
 
@@ -263,6 +255,8 @@ tp_readonly_end(ReadonlyPhase *phase)
 		ReadonlyIndex *entry = lfirst(lc);
 
 		entry->index->rd_indam = entry->own;
+		if (close)
+			RelationClose(entry->index);
 	}
 	foreach(lc, phase->relations)
 	{
@@ -270,19 +264,9 @@ tp_readonly_end(ReadonlyPhase *phase)
 
 		if (!tp_table_is_readonly(RelationGetRelid(rel)))
 			rel->rd_tableam = GetHeapamTableAmRoutine();
+		if (close)
+			RelationClose(rel);
 	}
-}
-
-/* Close what phase has opened, after tp_readonly_end(), but not after an error. */
-void
-tp_readonly_close(ReadonlyPhase *phase)
-{
-	ListCell   *lc;
-
-	foreach(lc, phase->indexes)
-		RelationClose(((ReadonlyIndex *) lfirst(lc))->index);
-	foreach(lc, phase->relations)
-		RelationClose((Relation) lfirst(lc));
 }
 
 /* Is table or TOAST table relid in a phase? */
@@ -311,10 +295,9 @@ void
 tp_readonly_relcache_callback(Oid relid)
 {
 	/*
-	 * FATAL bypasses PG_FINALLY(), so a session that is terminated within a
-	 * phase does not end it, nor does a worker after an error.  It then
-	 * aborts its transaction, which frees the lists, and drops its temporary
-	 * tables, which calls this.  No page is read any more.
+	 * FATAL bypasses PG_FINALLY(), and a worker does not end its phase after
+	 * an error.  The end of the transaction has freed the lists.  No page is
+	 * read any more.
 	 */
 	if (proc_exit_inprogress)
 		phases = NULL;

@@ -37,19 +37,10 @@ static const struct config_enum_entry run_ahead_options[] = {
 	{"insert", RUN_AHEAD_INSERT, false},
 	{"modify", RUN_AHEAD_MODIFY, false},
 	{"on", RUN_AHEAD_ON, false},
-	{"true", RUN_AHEAD_ON, true},
-	{"yes", RUN_AHEAD_ON, true},
-	{"1", RUN_AHEAD_ON, true},
-	{"false", RUN_AHEAD_OFF, true},
-	{"no", RUN_AHEAD_OFF, true},
-	{"0", RUN_AHEAD_OFF, true},
 	{NULL, 0, false}
 };
 
-/*
- * Does this session have a temporary schema?  Every hook checks this first,
- * and in most sessions nothing else.
- */
+/* Does this session have a temporary schema?  Inexpensive: for hooks to check first. */
 bool
 tp_session_has_temp_tables(void)
 {
@@ -95,9 +86,7 @@ tp_is_session_temp_table(Oid relid)
 	return result;
 }
 
-/*
- * Define the settings.  Called once, when the module is loaded.
- */
+/* Define the settings.  Called once, when the module is loaded. */
 void
 tp_define_settings(void)
 {

@@ -80,10 +80,7 @@
 #define TP_MODULE_MAGIC		PG_MODULE_MAGIC
 #endif
 
-/*
- * The process that the files of the session's temporary relations are named
- * after; in a worker, its leader.
- */
+/* The process that the session's temporary files are named after; in a worker, its leader. */
 #if PG_VERSION_NUM >= 170000
 #define TempFilesOwner()		ProcNumberForTempRelations()
 #else
@@ -131,9 +128,8 @@ BufTagGetForkNum(const BufferTag *tag)
 #endif
 
 /*
- * From 19 on, a buffer's state word is 64 bits wide, and one flag in it says
- * that the page has to be written, instead of two.  Local buffers belong to
- * one process, so reads and writes need not be atomic.
+ * From 19 on, a buffer's state is 64 bits wide, and one flag in it says that the page has
+ * to be written, instead of two.  That of a local buffer need not be changed atomically.
  */
 #if PG_VERSION_NUM >= 190000
 typedef uint64 BufferState;
@@ -148,8 +144,8 @@ typedef uint32 BufferState;
 #endif
 
 /*
- * In the state of a local buffer, where core does not use it: the page has hints that are
- * not in the file.  It may remain when they have been written.
+ * In the state of a local buffer, where core does not use it: the page has, or had, hints
+ * that are not in the file.
  */
 #define HINTS_DROPPED	((BufferState) BM_CHECKPOINT_NEEDED)
 
@@ -176,10 +172,7 @@ typedef int16 CompareType;
 /* As in parallel.c, where it is private, and the same in all versions. */
 #define PARALLEL_MAGIC		0x50477c7c
 
-/*
- * Pin local buffer i, which holds a page, for CurrentResourceOwner.  From 16 on
- * core has a function for that; before, a pin is no more than this.
- */
+/* Pin local buffer i, which holds a page, for CurrentResourceOwner. */
 static inline void
 pin_local_buffer(int i)
 {
@@ -198,9 +191,8 @@ pin_local_buffer(int i)
 }
 
 /*
- * In a worker that has pinned this many local buffers for good: have them not
- * count against the limit of what scans may read ahead.  From 18 on that is a
- * quarter of num_temp_buffers, less the buffers that are pinned.
+ * Have local buffers that are pinned for good not count against the limit of what scans
+ * may read ahead: from 18 on, a quarter of num_temp_buffers, less those that are pinned.
  */
 static inline void
 allow_read_ahead(int pinned)
@@ -212,10 +204,7 @@ allow_read_ahead(int pinned)
 #endif
 }
 
-/*
- * Write nblocks consecutive blocks, whose pages need not be consecutive in
- * memory.  One system call from 17 on, one per block before.
- */
+/* Write nblocks consecutive blocks, whose pages need not be consecutive in memory. */
 static inline void
 smgrwrite_blocks(SMgrRelation reln, ForkNumber fork, BlockNumber block,
 				 const void **pages, int nblocks)
@@ -252,9 +241,8 @@ role_owns_relation(Oid relid, Oid roleid)
 }
 
 /*
- * Count writes in pg_stat_io, which exists from 16 on, as FlushLocalBuffer()
- * of localbuf.c (17: GetLocalVictimBuffer()): call one before, the other
- * after.
+ * To be called before and after writes, to count them in pg_stat_io (16 on), as
+ * FlushLocalBuffer() of localbuf.c (17: GetLocalVictimBuffer()).
  */
 static inline instr_time
 local_write_io_start(void)
@@ -328,12 +316,10 @@ plan_costs_less(const Plan *plan, const Plan *other)
 }
 
 /*
- * From 18 on, each plan node counts the disabled nodes in it and below it,
- * and EXPLAIN shows a node as disabled if its count exceeds the sum of its
- * children's.  Give node, which is not disabled, the count of child, its only
- * child.  For a CustomScan, plan_is_disabled() of explain.c examines only
- * custom_plans, but the child is in lefttree and must not be listed twice.  So
- * add a Result with the same count, which is never executed.
+ * From 18 on, EXPLAIN shows a node as disabled if it counts more disabled nodes than its
+ * children.  Give node, which is not disabled, the count of child, its only child.  For a
+ * CustomScan, plan_is_disabled() of explain.c examines only custom_plans, but the child is
+ * in lefttree.  So add a Result with the same count, which is never executed.
  */
 static inline void
 set_disabled_nodes(CustomScan *node, Plan *child)
@@ -354,10 +340,9 @@ set_disabled_nodes(CustomScan *node, Plan *child)
 }
 
 /*
- * From 18 on, a hook can add to the output of EXPLAIN for a whole plan.
- * Before that, a module can only replace ExplainOneQuery(), and add to the
- * output after it.  Only the text format permits that: in the others, the
- * group of the query has been closed.  explain_one_query() does what
+ * From 18 on, a hook can add to the output of EXPLAIN for a plan.  Before, a module can
+ * only replace ExplainOneQuery(), and add to its output, in text alone: in other formats,
+ * the group of the query has been closed.  explain_one_query() does what
  * standard_ExplainOneQuery() of explain.c does, and returns the plan.
  */
 #if PG_VERSION_NUM >= 180000
@@ -453,7 +438,6 @@ typedef struct PlannerCall
 #define EXECUTOR_RUN_UNPACK(a) \
 	(a)->queryDesc, (a)->direction, (a)->count, (a)->execute_once
 #endif
-#define EXECUTOR_RUN_PACK	{EXECUTOR_RUN_PASS}
 
 /* The same arguments in a struct. */
 typedef struct ExecutorRunArgs
@@ -535,9 +519,8 @@ is_built_by_workers(Relation index)
 }
 
 /*
- * From 19 on, the planner may aggregate rows before it joins them (eager
- * aggregation).  Then a base or join relation has a grouped relation, with
- * paths that aggregate those of the relation.  NULL if there is none.
+ * The grouped relation, with paths that aggregate those of rel, that the planner may make
+ * from 19 on (eager aggregation), or NULL.
  */
 static inline RelOptInfo *
 grouped_rel_of(RelOptInfo *rel)
@@ -617,29 +600,16 @@ typedef int InsertOptions;
 #endif
 
 /*
- * Pin the page with block as the current one of fetch, if it is not, and leave
- * fetch in a state in which heapam_index_fetch_tuple() takes the page for that
- * of its previous call.  It recognizes the page by its buffer, from 19 on by
- * its block number.  again says that the caller continues a HOT chain, whose
- * page is pinned.
- *
- * From 19 on, a scan keeps the page pinned when it has returned its last row.
+ * Pin the page with block as the current one of fetch, so that heapam_index_fetch_tuple()
+ * takes it for that of its previous call.  It recognizes the page by its buffer, from 19
+ * on by its block number.
  */
 static inline void
-pin_page_of_fetch(IndexFetchHeapData *fetch, BlockNumber block, bool again)
+pin_page_of_fetch(IndexFetchHeapData *fetch, BlockNumber block)
 {
+	fetch->xs_cbuf = ReleaseAndReadBuffer(fetch->xs_cbuf, fetch->xs_base.rel, block);
 #if PG_VERSION_NUM >= 190000
-	Assert(!again || fetch->xs_blk == block);
-	if (fetch->xs_blk != block)
-	{
-		fetch->xs_cbuf = ReleaseAndReadBuffer(fetch->xs_cbuf,
-											  fetch->xs_base.rel, block);
-		fetch->xs_blk = block;
-	}
-#else
-	if (!again)
-		fetch->xs_cbuf = ReleaseAndReadBuffer(fetch->xs_cbuf,
-											  fetch->xs_base.rel, block);
+	fetch->xs_blk = block;
 #endif
 }
 
@@ -655,10 +625,9 @@ pin_page_of_fetch(IndexFetchHeapData *fetch, BlockNumber block, bool again)
 /*
  * How many pages of a table in tablespace a heap scan may pin ahead of the one
  * that it returns: see read_stream_begin_relation() of read_stream.c (17).
- * From 18 on, read_stream_begin_impl() allows for more, but all streams of a
- * process together pin at most a quarter of its local buffers (as of 18.6 and
- * 19rc1), see GetLocalPinLimit() of localbuf.c; local_buffers_for_pins() takes
- * that into account.
+ * From 18 on, all streams of a process together pin at most a quarter of its local
+ * buffers (as of 18.6 and 19rc1), see GetLocalPinLimit() of localbuf.c;
+ * local_buffers_for_pins() takes that into account.
  */
 static inline int
 heap_scan_read_ahead(Oid tablespace)
@@ -711,11 +680,7 @@ find_int_setting(const char *name)
 #endif
 }
 
-/*
- * Up to 17, a bitmap heap scan passes a block of the bitmap to each call of
- * the access method; from 18 on, the access method gets blocks from a read
- * stream.
- */
+/* From 18 on, bitmap heap scans get their pages from a read stream. */
 #if PG_VERSION_NUM >= 180000
 #define BITMAP_SCANS_STREAM 1
 #endif
