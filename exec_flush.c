@@ -14,9 +14,6 @@
  * has no more workers launched, and in the leader it returns no rows once there
  * are that many.
  *
- * Where workers would be sent a value that they cannot read (exec_worker_refuse.c), it
- * has none launched.
- *
  * The invariant: when a worker starts, its plan's tables are read-only, and every page
  * of each table and index that it may read is in the files as the leader sees it, or
  * listed for the worker.
@@ -52,10 +49,7 @@ typedef struct TempFlushState
 	double		time;			/* of these, milliseconds */
 } TempFlushState;
 
-/*
- * Writing more pages than this takes longer than to ask whether a worker is free, which is
- * not asked for fewer.
- */
+/* Writing more pages than this takes longer than to ask whether a worker is free. */
 #define MANY_TO_WRITE	1024
 
 static const CustomExecMethods exec_methods;
@@ -95,9 +89,9 @@ leader_only_gathers(TempFlushState *state)
 
 /*
  * The child's row is this node's row: no copy, no projection.  To the Gather, no row
- * means that the leader has no more rows to add to those of the workers, as at the end
- * of its part of them.  If the plan is run again without parallel mode, the Gather still
- * says how many workers it had before.  Replaces ExecCustomScan() of nodeCustom.c.
+ * means that the leader has no more rows to add to those of the workers.  In a run without
+ * parallel mode, the Gather still says how many workers it had in the one before.
+ * Replaces ExecCustomScan() of nodeCustom.c.
  */
 static TupleTableSlot *
 temp_flush_pass_on(PlanState *ps)
@@ -226,8 +220,7 @@ tp_skip_flush_nodes(List *flush_nodes, const char *reason)
 
 /*
  * Note, in the leader, whether workers of the last launch could map its memory.  The
- * dynamic shared memory is there as long as the Gather has it, which calls this before it
- * releases that.  Raises nothing.
+ * Gather calls this before it releases the dynamic shared memory.  Raises nothing.
  */
 static void
 temp_flush_note_mapping(CustomScanState *css)
@@ -239,9 +232,8 @@ temp_flush_note_mapping(CustomScanState *css)
 }
 
 /*
- * When the statement of flush_nodes has ended, also by an error: add the workers that
- * their Gathers launched last to the session's counter, and note what these workers
- * report.  Raises nothing.
+ * When the statement of flush_nodes has ended, also by an error: count the workers that
+ * their Gathers launched last, and note what these report.  Raises nothing.
  */
 void
 tp_look_at_workers(List *flush_nodes)
@@ -267,8 +259,8 @@ leader_runs(TempFlushState *state)
 }
 
 /*
- * Are there pages that other workers read in the leader's memory, and which must not be
- * written, without a leader that runs the plan if new workers cannot map that memory?
+ * Are there pages that must not be written, as other workers read them in the leader's
+ * memory, without a leader that runs the plan if new workers cannot map that memory?
  */
 static bool
 may_lack_pages(TempFlushState *state)
@@ -286,10 +278,9 @@ temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 		elog(ERROR, "flush node does not know its Gather");
 
 	/*
-	 * Workers should read as many pages as are dirty in the leader's memory,
-	 * unless it is cheaper to write them, or they cannot.  If they cannot,
-	 * none of them runs the plan, so the leader has to, or it must be known
-	 * that they can.
+	 * Workers should read dirty pages in the leader's memory, unless it is
+	 * cheaper to write them.  Workers that cannot do not run the plan, so the
+	 * leader has to, or it must be known that they can.
 	 */
 	cost = tp_flush_estimate(state->plan.relids, state->plan.indexes,
 							 state->plan.any_user_code);

@@ -5,34 +5,30 @@
  *	  plan's, and from being sent values in them.
  *
  * Once a worker has local buffers, core does not keep it from reading temporary
- * relations that were not flushed for it.  The scans of the worker's own plan are checked
- * against the flush node's lists.  A statement that a function starts in
- * the worker gets core's error from here when it is planned or started.
+ * relations that were not flushed for it.  The scans of its own plan are checked against
+ * the flush node's lists (exec_worker.c).  A statement that a function starts in it gets
+ * core's error from here when it is planned or started.
  *
  * Functions can open a relation's storage themselves, as several of contrib do
- * although they are marked PARALLEL SAFE.  So in a worker whose plan may run code
+ * although they are marked PARALLEL SAFE.  So if the worker's plan may run code
  * that is not core's, the descriptors of all other temporary relations of the
- * session are marked as another session's, which core refuses to read.  Sizes and names
- * remain right.  Where core leaves another session's tables out instead, the statement is
- * refused.  Functions that show the state of a sequence return NULL for another
- * session's, so the descriptor of a sequence gets the storage of a process that does not
- * exist instead, and it is an error to read it.
+ * session are marked as another session's, which core refuses to read; where core leaves
+ * these out instead, the statement is refused.  Functions that show the state of a sequence
+ * return NULL for another session's, so a sequence gets the storage of a process that does
+ * not exist instead, which cannot be read.
  *
  * Marked descriptors are kept open, so that the relation cache rebuilds them in place,
- * and a callback marks them again.  They are opened without a lock: the leader's session
- * owns the relations, no statement of it changes them while it has workers, and nothing
- * is read from them.  Opening one takes about 10 us, in each worker, so no workers are
- * launched where that takes longer than they save.
+ * and a callback marks them again.  They need no lock: nothing is read from them, and the
+ * session changes no relation while it has workers.  Opening one takes about 10 us, in each
+ * worker, so no workers are launched where that takes longer than they save.
  *
- * Workers are sent the statement's external parameters, and the outputs of the InitPlans
- * that are evaluated above a Gather and used below it.  Such a value may be a TOAST pointer
- * into a temporary table that is not read below the Gather: a variable of PL/pgSQL, an
- * argument of a function or of EXECUTE, a column of a trigger's row, the result of a scalar
- * subquery.  It is rare, as the value has to be large for that.  So then the flush node has
- * no workers launched, and the leader runs the plan alone.  Only the top level of a value
- * matters: composites, arrays and ranges are built of detoasted elements, expanded objects
- * are flattened by datumSerialize(), and makeConst() detoasts.  A worker checks what it is
- * sent.
+ * Workers are sent the statement's external parameters, and the outputs of InitPlans above
+ * the Gather.  Such a value, if large, may be a TOAST pointer into a temporary table that
+ * is not read below the Gather: a variable of PL/pgSQL, an argument, a column of a
+ * trigger's row, the result of a scalar subquery.  Then the flush node has no workers
+ * launched.  Only the top level of a value matters: composites, arrays and ranges are built
+ * of detoasted elements, datumSerialize() flattens expanded objects, and makeConst()
+ * detoasts.  A worker checks what it is sent.
  *
  * The invariants: in a worker that has local buffers, no statement but the one that
  * the leader has sent reads temporary tables; while it runs a plan with user code,
@@ -131,9 +127,9 @@ tp_worker_refuse_table(RangeTblEntry *rte)
 }
 
 /*
- * Refuse COPY TO of such a table, which plans no query.  Other utility commands that are
- * allowed in parallel mode, for which see ClassifyUtilityCommandAsReadOnly() of utility.c,
- * read tables by statements of their own, or not at all.
+ * Refuse COPY TO of such a table, which plans no query.  Other utility commands that
+ * ClassifyUtilityCommandAsReadOnly() of utility.c allows in parallel mode read tables by
+ * statements of their own, or not at all.
  */
 void
 tp_worker_refuse_utility(Node *statement)
@@ -173,10 +169,7 @@ unmark(Relation rel)
 		rel->rd_islocaltemp = true;
 }
 
-/*
- * So many tables, each with its indexes and TOAST table, are opened by a worker in
- * the time for which the planner reckons parallel_setup_cost.
- */
+/* A worker opens so many tables, with indexes and TOAST tables, for parallel_setup_cost. */
 #define TABLES_PER_LAUNCH	50
 
 /*
@@ -228,10 +221,7 @@ tp_refuse_other_relations(List *tables, List *indexes)
 	MemoryContextSwitchTo(old);
 }
 
-/*
- * Undo tp_refuse_other_relations(), when the worker's plan has ended.  Not
- * called after an error, which ends the process.
- */
+/* Undo tp_refuse_other_relations().  Not called after an error, which ends the process. */
 void
 tp_release_other_relations(void)
 {
@@ -336,9 +326,8 @@ internal_params_have_pointer(EState *estate, Bitmapset *params)
 
 /*
  * Would workers of gather, a GatherState or GatherMergeState about to launch them, be
- * sent a TOAST pointer into a temporary table?  To be called when its InitPlans have
- * been evaluated, which ExecInitParallelPlan() and ExecParallelReinitialize() of
- * execParallel.c do first.
+ * sent a TOAST pointer into a temporary table?  ExecInitParallelPlan() and
+ * ExecParallelReinitialize() of execParallel.c have evaluated its InitPlans.
  */
 bool
 tp_sends_temp_toast_pointer(PlanState *gather)
