@@ -197,6 +197,19 @@ RESET enable_indexonlyscan;
 EXPLAIN (COSTS OFF)
 SELECT 'leader', count(*), sum(k) FROM small WHERE ctid = '(2,1)' AND in_leader(id) :workers;
 SELECT 'leader', count(*), sum(k) FROM small WHERE ctid = '(2,1)' AND in_leader(id) :workers;
+-- Of a TID range that begins after the last row of a page, heap must not look for the first
+-- row itself: it would prune the next page, which then is dirty while workers read.
+CREATE TEMP TABLE pruned (id int, k int);
+INSERT INTO pruned SELECT g, 0 FROM generate_series(1, 5000) g;
+ANALYZE pruned;
+UPDATE pruned SET k = 1 WHERE id BETWEEN 227 AND 400;
+SELECT pg_flush_local_buffers('pruned') > 0 AS written;
+EXPLAIN (COSTS OFF)
+SELECT 'workers', count(*), sum(k) FROM pruned
+UNION ALL SELECT 'leader', count(*), sum(k) FROM pruned WHERE ctid > '(0,1000)' AND ctid < '(2,0)' AND in_leader(id);
+SELECT 'workers', count(*), sum(k) FROM pruned
+UNION ALL SELECT 'leader', count(*), sum(k) FROM pruned WHERE ctid > '(0,1000)' AND ctid < '(2,0)' AND in_leader(id);
+SELECT pg_flush_local_buffers('pruned') AS written;
 RESET parallel_leader_participation;
 TRUNCATE evictor;
 INSERT INTO evictor SELECT g, repeat('e', 1000) FROM generate_series(1, 2000) g;
