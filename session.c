@@ -37,6 +37,12 @@ static const struct config_enum_entry run_ahead_options[] = {
 	{"insert", RUN_AHEAD_INSERT, false},
 	{"modify", RUN_AHEAD_MODIFY, false},
 	{"on", RUN_AHEAD_ON, false},
+	{"true", RUN_AHEAD_ON, true},
+	{"yes", RUN_AHEAD_ON, true},
+	{"1", RUN_AHEAD_ON, true},
+	{"false", RUN_AHEAD_OFF, true},
+	{"no", RUN_AHEAD_OFF, true},
+	{"0", RUN_AHEAD_OFF, true},
 	{NULL, 0, false}
 };
 
