@@ -2,6 +2,7 @@
 -- Accounts: the charge for a flush is its cost less what workers would have saved so
 -- far if its tables had been clean.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
 SET temp_buffers = '64MB';

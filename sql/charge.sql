@@ -2,6 +2,7 @@
 -- Every plan whose workers read temporary tables pays for the flush, whatever its
 -- Gathers are over.
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 SET max_parallel_workers_per_gather = 2;
 SET min_parallel_table_scan_size = 0;

@@ -3,6 +3,7 @@
 -- something here fails, rows are lost, inserted twice or wrong, or workers read
 -- what the leader is writing.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
 \i sql/include/changes.sql

@@ -4,6 +4,7 @@
 -- If something here fails, rows are lost, or a page of the source is written while
 -- workers read it.
 --
+\pset format unaligned \pset footer off
 SET temp_buffers = 100;
 LOAD 'temp_parallel';
 CREATE EXTENSION temp_parallel;

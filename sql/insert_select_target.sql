@@ -4,6 +4,7 @@
 -- why; in either case the rows are those that are inserted without the module. If
 -- something here differs, rows are wrong or lost, or a statement fails that did not.
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 \i sql/include/changes.sql
 \set run 'SELECT * FROM pg_temp.changes'

@@ -3,6 +3,7 @@
 -- cursors and by SQL functions. If something here fails, rows are lost or come
 -- from another moment, or an error is raised that is not raised without workers.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 SET compute_query_id = off;	-- EXPLAIN VERBOSE prints it
 LOAD 'temp_parallel';

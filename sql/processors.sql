@@ -3,6 +3,7 @@
 -- part of the work, no more processes run the plan than there are processors, and
 -- the leader only gathers; if it is nearly all of the work, the leader is alone.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 \i sql/include/cheap_workers.sql
 \i sql/include/same.sql

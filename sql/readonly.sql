@@ -10,6 +10,7 @@
 -- the hint bits.
 --
 -- Either the leader or a worker may raise an error first.
+\pset format unaligned \pset footer off
 \set SHOW_CONTEXT never
 CREATE EXTENSION temp_parallel;
 SET temp_buffers = 100;

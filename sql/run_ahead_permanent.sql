@@ -5,6 +5,7 @@
 -- returned. If something here differs, rows are wrong or lost, or a statement fails that
 -- did not.
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 CREATE EXTENSION temp_parallel;
 SET compute_query_id = off;	-- EXPLAIN VERBOSE prints it

@@ -4,6 +4,7 @@
 -- so is what is returned. If something here differs, rows are wrong or lost, or a
 -- statement fails that did not.
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 CREATE EXTENSION temp_parallel;
 \i sql/include/changes.sql

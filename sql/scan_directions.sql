@@ -4,6 +4,7 @@
 -- a scan from core's wherever it is, and give it back: if they disagree about where the
 -- scan is or where it ends, rows are lost or returned twice.
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 CREATE EXTENSION temp_parallel;
 \i sql/include/cheap_workers.sql

@@ -4,6 +4,7 @@
 -- meantime, workers could even crash; if it forgot that a page is dirty, rows would be
 -- lost.
 --
+\pset format unaligned \pset footer off
 SELECT version() ~ '32-bit' AS narrow \gset
 \if :narrow
 	\echo skipped: no pages are shared where addresses have 32 bits
