@@ -2,6 +2,7 @@
 -- Accounts: the charge for a flush is its cost less what workers would have saved so
 -- far if its tables had been clean.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
 SET temp_buffers = '64MB';
@@ -51,11 +52,18 @@ BEGIN
 	RETURN NULL;
 END $$;
 
--- Makes all pages of a table dirty, in local buffers, and its account empty.
-CREATE FUNCTION make_dirty(relation text DEFAULT 't') RETURNS bool LANGUAGE plpgsql AS $$
+-- Makes all pages of tables dirty, in local buffers, and their accounts empty.
+CREATE FUNCTION make_dirty(VARIADIC relations text[] DEFAULT '{t}') RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE
+	relation text;
 BEGIN
-	PERFORM pg_read_temp_relation(relation), pg_flush_local_buffers(relation);
-	RETURN pg_temp_buffers_dirty(relation) >= pg_relation_size(relation) / current_setting('block_size')::int;
+	FOREACH relation IN ARRAY relations LOOP
+		PERFORM pg_read_temp_relation(relation), pg_flush_local_buffers(relation);
+		IF pg_temp_buffers_dirty(relation) < pg_relation_size(relation) / current_setting('block_size')::int THEN
+			RAISE 'not all of % is in the pool', relation;
+		END IF;
+	END LOOP;
+	RETURN true;
 END $$;
 
 CREATE TEMP TABLE t AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 50000) g;
@@ -71,12 +79,12 @@ SELECT serial_by_flush - :before_serial AS serial FROM temp_parallel_stats();
 
 -- After a flush, the account starts from zero for pages dirtied later. Otherwise, a
 -- table that is often updated would be flushed for every query.
-SELECT make_dirty();
+SELECT make_dirty() \gset
 SELECT flush_cost > 0 AS dirty, account FROM temp_parallel_tables WHERE relation = 't'::regclass;
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5', 2);
 -- The account never exceeds the cost of the flush, also when that falls.
 SELECT pg_flush_local_buffers('t') > 0 AS clean, account('t');
-SELECT make_dirty();
+SELECT make_dirty() \gset
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
 SET temp_parallel.write_temp_page_cost = 0.1;
 SELECT account = flush_cost AS full, account > 0 AS funds FROM temp_parallel_tables WHERE relation = 't'::regclass;
@@ -92,7 +100,7 @@ SELECT set_config('temp_parallel.write_temp_page_cost', cost::text, false) AS co
   FROM generate_series(2, 6, 0.5) cost;
 DROP TABLE sums;
 SET temp_parallel.write_temp_page_cost = 5;
-SELECT make_dirty();
+SELECT make_dirty() \gset
 
 -- Each function that writes a table's pages closes its account, and no other.
 -- Otherwise, pages that are dirtied next would be flushed too early.
@@ -102,18 +110,17 @@ SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
 SELECT * FROM run('SELECT count(*), sum(id) FROM u WHERE k < 5', 1, 'u');
 SELECT pg_flush_local_buffers('t') > 0 AS written;
 SELECT * FROM accounts();
-SELECT make_dirty();
+SELECT make_dirty() \gset
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
 SELECT buffers_flushed > 0 AS written FROM pg_evict_local_buffers('t');
 SELECT * FROM accounts();
-SELECT make_dirty();
+SELECT make_dirty() \gset
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
 SELECT pg_flush_local_buffers() > 0 AS written;
 SELECT * FROM accounts();
 
 -- EXPLAIN changes no account. Otherwise, looking at a plan would change it.
-SELECT make_dirty();
-SELECT make_dirty('u');
+SELECT make_dirty('t', 'u') \gset
 EXPLAIN (COSTS OFF) SELECT count(*), sum(id) FROM t WHERE k < 5;
 SELECT * FROM run('EXPLAIN SELECT count(*), sum(id) FROM t WHERE k < 5', 4);
 -- With ANALYZE the statement is executed, and adds to the account.
@@ -123,7 +130,7 @@ EXPLAIN (COSTS OFF) SELECT count(*), sum(id) FROM t WHERE k < 5;
 
 -- Each execution of a cached plan adds to the account, and the plan is made again when
 -- a flush has become worth it. Otherwise, prepared statements would never have workers.
-SELECT make_dirty();
+SELECT make_dirty() \gset
 SET plan_cache_mode = force_generic_plan;
 PREPARE q(int) AS SELECT count(*), sum(id) FROM t WHERE k < $1;
 SELECT * FROM run('EXECUTE q(5)', 5);
@@ -162,21 +169,21 @@ BEGIN
 		RETURN NEXT;
 	END LOOP;
 END $$;
-SELECT make_dirty();
+SELECT make_dirty() \gset
 SELECT * FROM loop('perform', 5);
-SELECT make_dirty();
+SELECT make_dirty() \gset
 SELECT * FROM loop('row', 4);
-SELECT make_dirty();
+SELECT make_dirty() \gset
 SELECT * FROM loop('loop', 4);
-SELECT make_dirty();
+SELECT make_dirty() \gset
 SELECT * FROM loop('first row', 4);
-SELECT make_dirty();
+SELECT make_dirty() \gset
 SELECT * FROM loop('plain', 2);
 SELECT * FROM loop('into', 2);
 
 -- A cached plan that the second look leaves to the leader adds to it, too. Otherwise, a plan
 -- that was made while the table was clean would never have workers again.
-SELECT make_dirty();
+SELECT make_dirty() \gset
 SELECT plans_left_to_leader AS left, serial_by_flush AS serial FROM temp_parallel_stats() \gset before_
 SELECT * FROM run('EXECUTE q(5)', 4);
 SELECT plans_left_to_leader - :before_left AS left_to_leader FROM temp_parallel_stats();
@@ -199,14 +206,14 @@ DROP TABLE growing;
 PREPARE never(int) AS SELECT count(*) FROM t WHERE $1 = 3;
 SELECT pg_flush_local_buffers('t') >= 0 AS clean;
 EXPLAIN (COSTS OFF) EXECUTE never(4);
-SELECT make_dirty();
+SELECT make_dirty() \gset
 SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('EXECUTE never(4)', 3);
 SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('EXECUTE never(3)', 3);
 RESET plan_cache_mode;
 
 -- A statement that does not run to its end does not add to the account, as it is not
 -- known what workers would have saved: one that fails at its last row, ...
-SELECT make_dirty();
+SELECT make_dirty() \gset
 SELECT serial_by_flush AS serial FROM temp_parallel_stats() \gset before_
 SELECT saving('SELECT count(1 / (id - 50000)) FROM t') > 0 AS saving;
 SELECT count(1 / (id - 50000)) FROM t;
@@ -236,7 +243,7 @@ BEGIN;
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
 ROLLBACK;
 SELECT account('t') > 0 AS funds, serial_by_flush - :before_serial AS serial FROM temp_parallel_stats();
-SELECT make_dirty();
+SELECT make_dirty() \gset
 
 -- A plan that has no workers for another reason has no saving, and EXPLAIN shows no
 -- refused flush. The reason is a function that workers may not run, ...
@@ -277,11 +284,11 @@ BEGIN
 	END LOOP;
 END $$;
 SELECT pg_flush_local_buffers('u') >= 0 AS clean;
-SELECT make_dirty();
+SELECT make_dirty() \gset
 SELECT line FROM explain('SELECT fails() FROM u LIMIT 1') line;
 SELECT line FROM explain('SELECT fails() FROM u LIMIT 1') line;
 DROP FUNCTION fails, explain;
-SELECT make_dirty('u');
+SELECT make_dirty('u') \gset
 
 -- The saving of a join is divided among its tables. Otherwise, it would count twice.
 SELECT saving('SELECT count(*), sum(t.id) FROM t JOIN u USING (id)') AS saving \gset
@@ -304,7 +311,7 @@ CREATE TEMP TABLE child () INHERITS (parent);
 INSERT INTO child SELECT * FROM t;
 VACUUM (ANALYZE) parted, low, high, parent, child;
 CREATE FUNCTION pg_temp.inlined() RETURNS SETOF t LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT * FROM t';
-SELECT make_dirty(), make_dirty('low'), make_dirty('high'), make_dirty('child');
+SELECT make_dirty('t', 'low', 'high', 'child') \gset
 SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('SELECT count(*), sum(id) FROM parted WHERE k < 5', 6, 'low');
 SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('SELECT count(*), sum(id) FROM parent WHERE k < 5', 6, 'child');
 SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('SELECT count(*), sum(id) FROM pg_temp.inlined() WHERE k < 5', 6);
@@ -316,7 +323,7 @@ DROP TABLE parted, parent, child;
 CREATE FUNCTION leader_only(int) RETURNS int LANGUAGE plpgsql PARALLEL RESTRICTED COST 0.1 AS 'BEGIN RETURN $1; END';
 CREATE TEMP TABLE few AS SELECT g AS id FROM generate_series(1, 10) g;
 VACUUM (ANALYZE) few;
-SELECT make_dirty(), make_dirty('u'), make_dirty('few');
+SELECT make_dirty('t', 'u', 'few') \gset
 SET geqo_threshold = 2;
 SELECT * FROM run('SELECT count(*) FROM t JOIN u USING (id) JOIN few USING (id) WHERE leader_only(t.k) < 5', 6, 'u');
 RESET geqo_threshold;
@@ -325,14 +332,14 @@ DROP TABLE few;
 DROP FUNCTION leader_only;
 
 -- A table that is only in a subquery that is never executed gets nothing, the other one its share.
-SELECT make_dirty(), make_dirty('u');
+SELECT make_dirty('t', 'u') \gset
 SELECT * FROM run('SELECT count(*), sum(CASE WHEN k < 0 THEN (SELECT max(id) FROM u WHERE k < 5) ELSE id END) FROM t WHERE k < 5', 2);
 SELECT account('u');
 SELECT * FROM run('SELECT count(*), sum(CASE WHEN k < 0 THEN (SELECT max(id) FROM u WHERE k < 5) ELSE id END) FROM t WHERE k < 5', 2);
 
 -- Nor does one with a bitmap heap scan, for which 15 begins the table scan early.
 CREATE INDEX u_k ON u (k);
-SELECT make_dirty(), make_dirty('u');
+SELECT make_dirty('t', 'u') \gset
 SET enable_seqscan = off;
 SELECT saving('SELECT sum(CASE WHEN k < 0 THEN (SELECT max(id) FROM u WHERE k = 5) ELSE id END) FROM t WHERE k < 5') > 0 AS saving;
 SELECT * FROM run('SELECT sum(CASE WHEN k < 0 THEN (SELECT max(id) FROM u WHERE k = 5) ELSE id END) FROM t WHERE k < 5', 1, 'u');
@@ -342,7 +349,7 @@ DROP INDEX u_k;
 -- The search of the pool is charged to each statement with workers, even if that
 -- writes nothing. So accounts do not pay for it. Otherwise, a table would be flushed,
 -- and then still be read without workers.
-SELECT make_dirty();
+SELECT make_dirty() \gset
 SET temp_parallel.buffer_scan_cost = 3;
 SELECT bool_or(workers) AS workers, bool_or(grew) AS grew FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5', 20);
 SELECT dirty_pages > 0 AS dirty FROM temp_parallel_tables WHERE relation = 't'::regclass;
@@ -355,7 +362,7 @@ SET temp_parallel.buffer_scan_cost = 0;
 -- than its pages cost to write: none as long as it is empty. If it ended with the rows, a
 -- table that is filled, queried a few times and emptied, again and again, would never have
 -- workers.
-SELECT make_dirty();
+SELECT make_dirty() \gset
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
 BEGIN;
 TRUNCATE t;
@@ -403,7 +410,7 @@ SET parallel_setup_cost = 1000;
 SET plan_cache_mode = force_generic_plan;
 PREPARE forced AS SELECT count(*) FROM v;
 EXECUTE forced;
-SELECT make_dirty('v');
+SELECT make_dirty('v') \gset
 SELECT bool_and(bounded) AS bounded FROM run('EXECUTE forced', 3, 'v');
 SELECT set_config(name, 'off', false) FROM pg_settings
 WHERE name IN ('debug_parallel_query', 'force_parallel_mode');
@@ -464,7 +471,7 @@ SET parallel_setup_cost = 10;
 SET temp_parallel.write_temp_page_cost = 5;
 
 -- DISCARD TEMP drops all tables.
-SELECT make_dirty();
+SELECT make_dirty() \gset
 SELECT * FROM run('SELECT count(*), sum(id) FROM t WHERE k < 5');
 DISCARD TEMP;
 SELECT count(*) FROM temp_parallel_tables;

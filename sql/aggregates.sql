@@ -1,6 +1,7 @@
 --
 -- Aggregates, sorting and LIMIT: what workers do with the rows that they read
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 \i sql/include/shapes.sql
 

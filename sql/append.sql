@@ -1,6 +1,7 @@
 --
 -- Append: partitions, inheritance and set operations with temporary tables
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 SET compute_query_id = off;	-- EXPLAIN VERBOSE prints it
 \i sql/include/shapes.sql

@@ -2,6 +2,7 @@
 -- temp_parallel_calibrate(): what it returns, which calls it rejects, and that it
 -- leaves nothing behind. Its numbers depend on the machine and are not shown.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
 SET temp_buffers = '2MB';

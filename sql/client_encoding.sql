@@ -2,6 +2,7 @@
 -- A client with another encoding than the database's. That of a worker is the database's. What
 -- depends on it must not run in workers: text would be stored converted once too often.
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 \i sql/include/cheap_workers.sql
 -- workers alone compute, each a part

@@ -4,6 +4,7 @@
 -- made with the current number: an older one could lead to the wrong plan or
 -- the wrong cost.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 \i sql/include/cheap_workers.sql
 SET cpu_tuple_cost = 1000;

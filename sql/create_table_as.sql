@@ -3,6 +3,7 @@
 -- workers, and functions see the new table grow. If something here differs, a table has
 -- other rows than without the module, or a statement fails that does not without it.
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 \i sql/include/cheap_workers.sql
 

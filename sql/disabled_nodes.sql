@@ -2,6 +2,7 @@
 -- Disabled nodes, which EXPLAIN marks from 18 on. A flush node must neither
 -- hide the mark of a node nor make EXPLAIN mark the nodes above it.
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 \i sql/include/cheap_workers.sql
 

@@ -3,6 +3,7 @@
 -- permanent tables, with flush nodes.  Here for grouped joins: from 19 on, it may
 -- aggregate rows before it joins them (eager aggregation), in workers, too.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 \i sql/include/cheap_workers.sql
 \i sql/include/same.sql

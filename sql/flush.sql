@@ -1,6 +1,7 @@
 --
 -- Custom Scan (TempFlush): which tables it writes, and when.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 SET temp_buffers = '64MB';
 \i sql/include/cheap_workers.sql

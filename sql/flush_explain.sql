@@ -2,6 +2,7 @@
 -- What EXPLAIN prints about a flush node in formats other than text, and with
 -- VERBOSE.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 SET temp_buffers = '64MB';
 \i sql/include/cheap_workers.sql

@@ -1,6 +1,7 @@
 --
 -- Which indexes of a table are flushed, and charged for.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 SET temp_buffers = '64MB';
 \i sql/include/cheap_workers.sql

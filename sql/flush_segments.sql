@@ -3,6 +3,7 @@
 -- segment and at the beginning of the next one must be written by separate
 -- calls. The rest of the first segment is a hole that takes no space.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 \i sql/include/cheap_workers.sql
 

@@ -3,6 +3,7 @@
 -- worker has to look up the status of the rows' transactions. It must not set a
 -- bit that a scan of the page would not set.
 --
+\pset format unaligned \pset footer off
 SELECT count(*) = 0 AS missing FROM pg_available_extensions WHERE name = 'pageinspect' \gset
 \if :missing
 	\echo skipped: this server has no pageinspect

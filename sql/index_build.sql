@@ -1,6 +1,7 @@
 --
 -- Index builds by workers: which have them, and that the index is right.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 -- A pool that is smaller than the tables: a page that a worker or the leader changes
 -- while workers read is written, which fails in a worker.

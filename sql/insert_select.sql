@@ -3,9 +3,11 @@
 -- something here fails, rows are lost, inserted twice or wrong, or workers read
 -- what the leader is writing.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
 \i sql/include/changes.sql
+\i sql/include/nodes.sql
 \set run 'SELECT * FROM pg_temp.changes'
 
 CREATE TABLE insert_p (id int, k int, s text) WITH (autovacuum_enabled = off);
@@ -33,7 +35,7 @@ EXPLAIN (COSTS OFF) INSERT INTO t SELECT k, count(*), NULL::text FROM insert_p G
 :run ('INSERT INTO t SELECT id, k, s FROM insert_p p WHERE EXISTS (SELECT FROM a WHERE a.id = p.id AND a.k = 2)', 'SELECT * FROM t');
 -- set operations, which the planner has looked at before it knows that workers
 -- are allowed
-EXPLAIN (COSTS OFF) INSERT INTO t SELECT id, k, s FROM a WHERE k = 3 UNION ALL SELECT id, k, s FROM insert_p WHERE k = 4;
+SELECT pg_temp.nodes('INSERT INTO t SELECT id, k, s FROM a WHERE k = 3 UNION ALL SELECT id, k, s FROM insert_p WHERE k = 4');
 :run ('INSERT INTO t SELECT id, k, s FROM a WHERE k = 3 UNION ALL SELECT id, k, s FROM insert_p WHERE k = 4', 'SELECT * FROM t');
 :run ('INSERT INTO t SELECT k, count(*) FROM a GROUP BY k UNION ALL SELECT k, sum(id) FROM insert_p GROUP BY k', 'SELECT * FROM t');
 :run ('INSERT INTO t SELECT id, k, s FROM (SELECT * FROM a WHERE k = 3 UNION ALL SELECT * FROM insert_p WHERE k = 4) q WHERE id % 2 = 0', 'SELECT * FROM t');
@@ -56,14 +58,14 @@ DROP VIEW v;
 
 -- the settings
 SET temp_parallel.run_ahead = off;
-EXPLAIN (COSTS OFF) INSERT INTO t SELECT id, k, s FROM insert_p WHERE k = 3;
+SELECT pg_temp.nodes('INSERT INTO t SELECT id, k, s FROM insert_p WHERE k = 3');
 RESET temp_parallel.run_ahead;
 SET temp_parallel.enabled = off;
-EXPLAIN (COSTS OFF) INSERT INTO t SELECT id, k, s FROM insert_p WHERE k = 3;
+SELECT pg_temp.nodes('INSERT INTO t SELECT id, k, s FROM insert_p WHERE k = 3');
 RESET temp_parallel.enabled;
 -- not an INSERT ... SELECT
-EXPLAIN (COSTS OFF) INSERT INTO t VALUES (1, 2, 'three'), (4, 5, 'six');
-EXPLAIN (COSTS OFF) INSERT INTO t SELECT 1, 2, 'three';
+SELECT pg_temp.nodes($$INSERT INTO t VALUES (1, 2, 'three'), (4, 5, 'six')$$);
+SELECT pg_temp.nodes($$INSERT INTO t SELECT 1, 2, 'three'$$);
 
 --
 -- Targets of all kinds
@@ -201,7 +203,7 @@ TRUNCATE t;
 SET plan_cache_mode = force_generic_plan;
 PREPARE fill(int) AS INSERT INTO u SELECT id, k, s FROM a WHERE k = $1 ON CONFLICT DO NOTHING;
 TRUNCATE u;
-EXPLAIN (COSTS OFF) EXECUTE fill(1);
+SELECT pg_temp.nodes('EXECUTE fill(1)');
 EXECUTE fill(1);
 UPDATE a SET id = -id WHERE k = 2;
 EXECUTE fill(2);

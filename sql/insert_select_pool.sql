@@ -4,10 +4,12 @@
 -- If something here fails, rows are lost, or a page of the source is written while
 -- workers read it.
 --
+\pset format unaligned \pset footer off
 SET temp_buffers = 100;
 LOAD 'temp_parallel';
 CREATE EXTENSION temp_parallel;
 \i sql/include/changes.sql
+\i sql/include/nodes.sql
 
 -- dead rows, whose hint bits nobody has set; a TOAST table; both in the same pool
 CREATE TEMP TABLE source (id int, k int, v text, w text);
@@ -45,7 +47,7 @@ CREATE INDEX ON pt (id);
 INSERT INTO pt SELECT i, 1, repeat('y', 500) || i FROM generate_series(1, 6000) i;
 UPDATE pt SET v = v || 'z' WHERE id % 2 = 0;
 ANALYZE pt1;
-EXPLAIN (COSTS OFF) INSERT INTO pt2 SELECT id, 2, v FROM pt1;
+SELECT pg_temp.nodes('INSERT INTO pt2 SELECT id, 2, v FROM pt1');
 INSERT INTO pt2 SELECT id, 2, v FROM pt1;
 SELECT buffers_evicted > 0 AS evicted FROM pg_evict_local_buffers();
 SELECT k, count(*), sum(id), count(DISTINCT v), sum(length(v)) FROM pt GROUP BY k ORDER BY k;
@@ -62,7 +64,7 @@ BEGIN
 END $$;
 SELECT pg_size_bytes(current_setting('segment_size')) / current_setting('block_size')::int - 1 AS last \gset
 SELECT format('(%s,0)', :last) AS last_tid \gset
-EXPLAIN (COSTS OFF) INSERT INTO far SELECT id, v FROM source;
+SELECT pg_temp.nodes('INSERT INTO far SELECT id, v FROM source');
 INSERT INTO far SELECT id, v FROM source;
 SELECT buffers_evicted > 0 AS evicted FROM pg_evict_local_buffers();
 SELECT count(*) FILTER (WHERE page = :last) > 0 AS in_the_first, count(*) FILTER (WHERE page > :last) > 0 AS in_the_second,

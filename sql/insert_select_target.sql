@@ -4,8 +4,10 @@
 -- why; in either case the rows are those that are inserted without the module. If
 -- something here differs, rows are wrong or lost, or a statement fails that did not.
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 \i sql/include/changes.sql
+\i sql/include/nodes.sql
 \set run 'SELECT * FROM pg_temp.changes'
 
 CREATE TABLE refused_p (id int, k int, s text) WITH (autovacuum_enabled = off);
@@ -154,11 +156,11 @@ CREATE DOMAIN pg_temp.free_domain AS int;
 -- WITH that modifies data, or is used by RETURNING; ON CONFLICT DO UPDATE
 CREATE TEMP TABLE u (id int UNIQUE, k int, s text);
 :run ('WITH d AS (DELETE FROM t WHERE k = 1 RETURNING *) INSERT INTO plain SELECT id, k, s FROM refused_p UNION ALL SELECT * FROM d', 'SELECT * FROM plain UNION ALL SELECT * FROM t');
-EXPLAIN (COSTS OFF) WITH d AS (DELETE FROM t WHERE k = 1 RETURNING *) INSERT INTO plain SELECT id, k, s FROM refused_p;
+SELECT pg_temp.nodes('WITH d AS (DELETE FROM t WHERE k = 1 RETURNING *) INSERT INTO plain SELECT id, k, s FROM refused_p');
 :run ('WITH i AS (INSERT INTO plain SELECT id, k, s FROM refused_p RETURNING *) SELECT * FROM i', 'SELECT * FROM plain');
 :run ('INSERT INTO u SELECT id % 100, 1, NULL FROM refused_p ORDER BY id ON CONFLICT (id) DO NOTHING', 'SELECT * FROM u');
 INSERT INTO u SELECT i FROM generate_series(1, 500) i;
-EXPLAIN (COSTS OFF) INSERT INTO u SELECT * FROM refused_p ON CONFLICT (id) DO UPDATE SET k = u.k + 1, s = excluded.s;
+SELECT pg_temp.nodes('INSERT INTO u SELECT * FROM refused_p ON CONFLICT (id) DO UPDATE SET k = u.k + 1, s = excluded.s');
 :run ('INSERT INTO u SELECT * FROM refused_p ON CONFLICT (id) DO UPDATE SET k = u.k + 1, s = excluded.s', 'SELECT * FROM u');
 -- of several rows with an id, the first one may be the only one that is changed
 :run ('INSERT INTO u SELECT * FROM refused_p ON CONFLICT (id) DO UPDATE SET k = u.k + 1 WHERE excluded.k > u.k', 'SELECT * FROM u');
@@ -189,7 +191,7 @@ TRUNCATE u;
 --
 -- The target is read
 --
-EXPLAIN (COSTS OFF) INSERT INTO t SELECT id, k, s FROM t;
+SELECT pg_temp.nodes('INSERT INTO t SELECT id, k, s FROM t');
 :run ('INSERT INTO t SELECT id, k, s FROM t', 'SELECT * FROM t');
 :run ('INSERT INTO t SELECT id, k, s FROM refused_p WHERE NOT EXISTS (SELECT FROM t WHERE t.id = refused_p.id)', 'SELECT * FROM t');
 :run ('INSERT INTO t SELECT id, (SELECT max(id) FROM t), s FROM refused_p', 'SELECT * FROM t');
@@ -200,7 +202,7 @@ CREATE TEMP VIEW v AS SELECT * FROM t WHERE k < 5;
 :run ('INSERT INTO t SELECT * FROM v', 'SELECT * FROM t');
 :run ('INSERT INTO v SELECT * FROM v', 'SELECT * FROM t');
 CREATE FUNCTION pg_temp.inlined() RETURNS SETOF t LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT * FROM t';
-EXPLAIN (COSTS OFF) INSERT INTO t SELECT p.id, f.k, f.s FROM refused_p p JOIN pg_temp.inlined() f USING (id);
+SELECT pg_temp.nodes('INSERT INTO t SELECT p.id, f.k, f.s FROM refused_p p JOIN pg_temp.inlined() f USING (id)');
 :run ('INSERT INTO t SELECT p.id, f.k, f.s FROM refused_p p JOIN pg_temp.inlined() f USING (id)', 'SELECT * FROM t');
 -- a function that reads it
 CREATE FUNCTION pg_temp.counted(i int) RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS
@@ -260,7 +262,7 @@ DROP ROLE insert_select_user;
 CREATE FUNCTION pg_temp.before() RETURNS trigger LANGUAGE plpgsql AS
 	$$ BEGIN INSERT INTO t VALUES (-1, 0, TG_LEVEL); RETURN NEW; END $$;
 CREATE TRIGGER before_row BEFORE INSERT ON plain FOR EACH ROW EXECUTE FUNCTION pg_temp.before();
-EXPLAIN (COSTS OFF) INSERT INTO plain SELECT * FROM refused_p;
+SELECT pg_temp.nodes('INSERT INTO plain SELECT * FROM refused_p');
 :run ('INSERT INTO plain SELECT * FROM refused_p', 'SELECT * FROM plain UNION ALL SELECT * FROM t');
 :run ('INSERT INTO plain SELECT * FROM refused_p ORDER BY id', 'SELECT * FROM plain UNION ALL SELECT * FROM t');
 ALTER TABLE plain DISABLE TRIGGER before_row;
@@ -314,7 +316,7 @@ CREATE TEMP TABLE defaults (id int, k int DEFAULT pg_temp.volatile(7));
 :run ('INSERT INTO defaults SELECT id FROM refused_p', 'SELECT * FROM defaults');
 :run ('INSERT INTO defaults SELECT id, k FROM refused_p', 'SELECT * FROM defaults');
 CREATE TEMP TABLE numbered (n serial, id int);
-EXPLAIN (COSTS OFF) INSERT INTO numbered (id) SELECT id FROM refused_p;
+SELECT pg_temp.nodes('INSERT INTO numbered (id) SELECT id FROM refused_p');
 :run ('INSERT INTO numbered (id) SELECT id FROM refused_p', 'SELECT id FROM numbered');
 :run ('INSERT INTO numbered SELECT id, id FROM refused_p', 'SELECT * FROM numbered');
 CREATE TEMP TABLE identity (n int GENERATED ALWAYS AS IDENTITY, id int);
@@ -351,7 +353,7 @@ DROP ACCESS METHOD refused_heap;
 --
 SELECT current_setting('server_version_num')::int >= 170000 AS exception_blocks \gset
 SELECT CASE WHEN :'exception_blocks' THEN 'pg_temp.caught(id)' ELSE 'id' END AS value \gset
-EXPLAIN (COSTS OFF) CREATE TEMP TABLE c AS SELECT id AS value, k, s FROM t;
+SELECT pg_temp.nodes('CREATE TEMP TABLE c AS SELECT id AS value, k, s FROM t');
 CREATE TEMP TABLE c AS SELECT :value AS value, k, s FROM t ORDER BY id DESC LIMIT 200;
 SELECT count(*), count(value), sum(value) FROM c;
 CREATE TEMP TABLE IF NOT EXISTS c AS SELECT * FROM t;

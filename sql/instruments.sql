@@ -1,6 +1,7 @@
 --
 -- The instruments: functions that show, fill, flush and evict local buffers.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
 SET temp_buffers = '8MB';

@@ -2,6 +2,7 @@
 -- The instruments: errors that nothing catches, and in parallel mode. (t/pgtap/errors.sql has
 -- each function with each kind of object, and privileges.)
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
 

@@ -1,6 +1,7 @@
 --
 -- Joins: temporary tables on either side of each join method
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 \i sql/include/shapes.sql
 

@@ -3,6 +3,7 @@
 -- more than over an unlogged table. Otherwise, a query over many partitions
 -- could run out of shared memory for locks where these do not.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 \i sql/include/cheap_workers.sql
 -- the changes between the queries have no workers

@@ -4,6 +4,7 @@
 -- copies of these pages were not counted, the plan would be slower than the one without
 -- workers.
 --
+\pset format unaligned \pset footer off
 SET temp_buffers = 100;
 LOAD 'temp_parallel';
 CREATE EXTENSION temp_parallel;

@@ -3,6 +3,7 @@
 -- (account.sql) nor the statement: missing statistics, the search of the pool, and costs
 -- that are almost the same.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
 SET temp_buffers = '64MB';

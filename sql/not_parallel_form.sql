@@ -2,6 +2,7 @@
 -- Statements that have no workers because of their form, whatever they compute: EXPLAIN says so.
 -- If it did not, nobody would know what to write instead.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';
 \i sql/include/cheap_workers.sql

@@ -4,6 +4,7 @@
 -- as many; the view has pg_buffercache's column names and types, so that a query on one runs
 -- on the other.
 --
+\pset format unaligned \pset footer off
 SELECT count(*) < 2 AS missing FROM pg_available_extensions WHERE name IN ('pg_buffercache', 'pgstattuple') \gset
 \if :missing
 	\echo skipped: this server has no pg_buffercache or no pgstattuple

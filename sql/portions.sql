@@ -3,10 +3,12 @@
 -- cursors and by SQL functions. If something here fails, rows are lost or come
 -- from another moment, or an error is raised that is not raised without workers.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 SET compute_query_id = off;	-- EXPLAIN VERBOSE prints it
 LOAD 'temp_parallel';
 \i sql/include/portions.sql
+\i sql/include/nodes.sql
 \set run 'SELECT * FROM pg_temp.portions'
 SET temp_parallel.run_ahead = on;
 
@@ -26,22 +28,22 @@ CREATE TEMP TABLE log (line text);
 --
 -- one row, whatever is above
 SELECT * FROM pg_temp.plan('SELECT sum(v) FROM t HAVING count(*) > 7');
-SELECT * FROM pg_temp.plan('SELECT (SELECT sum(v) FROM t), (SELECT max(s) FROM t)');
-SELECT * FROM pg_temp.plan('SELECT generate_series(1, count(*)) FROM t LIMIT 3');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT (SELECT sum(v) FROM t), (SELECT max(s) FROM t)');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT generate_series(1, count(*)) FROM t LIMIT 3');
 -- groups; what is computed of them is not
 SELECT * FROM pg_temp.plan('SELECT k, 100 / (count(*) - 7), grouping(k) FROM t GROUP BY k HAVING sum(v) > 10', options => 'COSTS OFF, VERBOSE');
 SET enable_hashagg = off;
-SELECT * FROM pg_temp.plan('SELECT k, sum(v) FROM t GROUP BY k');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT k, sum(v) FROM t GROUP BY k');
 -- arguments, which core evaluates as it returns groups, would be
-SELECT * FROM pg_temp.plan('SELECT k, sum(100 / v) FROM t GROUP BY k');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT k, sum(100 / v) FROM t GROUP BY k');
 RESET enable_hashagg;
 -- final functions may fail: for a fraction above 1, infinite intervals, keys that are not unique
 CREATE TEMP TABLE fractions AS SELECT k::float8 AS f, v::float8 FROM t;
 ANALYZE fractions;
-SELECT * FROM pg_temp.plan('SELECT f, percentile_cont(f) WITHIN GROUP (ORDER BY v) FROM fractions GROUP BY f');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT f, percentile_cont(f) WITHIN GROUP (ORDER BY v) FROM fractions GROUP BY f');
 DROP TABLE fractions;
-SELECT * FROM pg_temp.plan('SELECT k, avg(v * interval ''1s'') FROM t GROUP BY k');
-SELECT * FROM pg_temp.plan('SELECT k, jsonb_agg(v) FROM t GROUP BY k');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT k, avg(v * interval ''1s'') FROM t GROUP BY k');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT k, jsonb_agg(v) FROM t GROUP BY k');
 -- what is computed above a sort is computed as rows are asked for, also by Gather Merge: this
 -- function fails for the second row
 CREATE FUNCTION pg_temp.inverse(i int) RETURNS int LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS 'BEGIN RETURN 1000 / i; END';
@@ -57,58 +59,58 @@ SET parallel_tuple_cost = 0.1;
 SELECT pg_temp.first_inverse();
 SET parallel_tuple_cost = 0;
 -- a sort, with LIMIT, below Unique and WindowAgg
-SELECT * FROM pg_temp.plan('SELECT * FROM t ORDER BY v');
-SELECT * FROM pg_temp.plan('SELECT * FROM t ORDER BY v LIMIT 5');
-SELECT * FROM pg_temp.plan('SELECT DISTINCT ON (k) k, v FROM t ORDER BY k, v');
-SELECT * FROM pg_temp.plan('SELECT id, row_number() OVER (ORDER BY v) FROM t');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT * FROM t ORDER BY v');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT * FROM t ORDER BY v LIMIT 5');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT DISTINCT ON (k) k, v FROM t ORDER BY k, v');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT id, row_number() OVER (ORDER BY v) FROM t');
 -- joins below, with a permanent table
-SELECT * FROM pg_temp.plan('SELECT p.k, sum(v) FROM t JOIN portions_p p USING (id) GROUP BY p.k');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT p.k, sum(v) FROM t JOIN portions_p p USING (id) GROUP BY p.k');
 -- a cursor is SCROLL if it is without workers
-SELECT * FROM pg_temp.plan('SELECT k, count(*) FROM t GROUP BY k', 'SCROLL CURSOR');
+SELECT pg_temp.nodes('DECLARE c SCROLL CURSOR FOR SELECT k, count(*) FROM t GROUP BY k');
 
 --
 -- What is not
 --
 -- scans and joins return their first row soon, the last one early
-SELECT * FROM pg_temp.plan('SELECT * FROM t WHERE k = 7');
-SELECT * FROM pg_temp.plan('SELECT * FROM t JOIN few USING (id)');
-SELECT * FROM pg_temp.plan('SELECT id FROM t UNION ALL SELECT id FROM few');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT * FROM t WHERE k = 7');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT * FROM t JOIN few USING (id)');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT id FROM t UNION ALL SELECT id FROM few');
 -- with many groups, the first one is found sooner without workers
-SELECT * FROM pg_temp.plan('SELECT v, count(*) FROM t GROUP BY v');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT v, count(*) FROM t GROUP BY v');
 -- volatile functions, of core, too, unless there is one row; not parallel safe
-SELECT * FROM pg_temp.plan('SELECT k, count(*), random() FROM t GROUP BY k');
-SELECT * FROM pg_temp.plan('SELECT max(clock_timestamp()) > now() FROM t');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT k, count(*), random() FROM t GROUP BY k');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT max(clock_timestamp()) > now() FROM t');
 CREATE FUNCTION pg_temp.counts(i int) RETURNS int LANGUAGE sql VOLATILE PARALLEL SAFE AS
 	'INSERT INTO log VALUES (i) RETURNING 1';
 CREATE FUNCTION pg_temp.unsafe(i int) RETURNS int LANGUAGE plpgsql STABLE AS 'BEGIN RETURN i; END';
-SELECT * FROM pg_temp.plan('SELECT sum(pg_temp.counts(v)) FROM t');
-SELECT * FROM pg_temp.plan('SELECT sum(pg_temp.unsafe(v)) FROM t');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT sum(pg_temp.counts(v)) FROM t');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT sum(pg_temp.unsafe(v)) FROM t');
 -- what stops early: workers would read on, where an error may be that is not met without them
-SELECT * FROM pg_temp.plan('SELECT EXISTS (SELECT FROM t WHERE 100 / v > 1)');
-SELECT * FROM pg_temp.plan('SELECT (SELECT id FROM t WHERE v > 5 LIMIT 1)');
-SELECT count(*) FROM pg_temp.plan('SELECT sum(v) FROM t WHERE EXISTS (SELECT FROM t WHERE v = 7)') WHERE plan ~ 'RunAhead';
-SELECT count(*) FROM pg_temp.plan('SELECT sum(id) FROM (SELECT id FROM t WHERE EXISTS (SELECT FROM t WHERE 100 / v > 1) OFFSET 0) s') WHERE plan ~ 'RunAhead';
-SELECT count(*) FROM pg_temp.plan('SELECT sum(x) FROM (SELECT 100 / v AS x FROM t WHERE v > 2 LIMIT 1000) s') WHERE plan ~ 'RunAhead';
-SELECT count(*) FROM pg_temp.plan('SELECT sum(v) FROM t WHERE v > (SELECT count(*) FROM t WHERE EXISTS (SELECT FROM t WHERE 100 / v > 1))') WHERE plan ~ 'RunAhead';
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT EXISTS (SELECT FROM t WHERE 100 / v > 1)');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT (SELECT id FROM t WHERE v > 5 LIMIT 1)');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT sum(v) FROM t WHERE EXISTS (SELECT FROM t WHERE v = 7)') ~ 'RunAhead' AS run_ahead;
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT sum(id) FROM (SELECT id FROM t WHERE EXISTS (SELECT FROM t WHERE 100 / v > 1) OFFSET 0) s') ~ 'RunAhead' AS run_ahead;
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT sum(x) FROM (SELECT 100 / v AS x FROM t WHERE v > 2 LIMIT 1000) s') ~ 'RunAhead' AS run_ahead;
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT sum(v) FROM t WHERE v > (SELECT count(*) FROM t WHERE EXISTS (SELECT FROM t WHERE 100 / v > 1))') ~ 'RunAhead' AS run_ahead;
 -- without workers, it reads no more
 CREATE TEMP TABLE one AS SELECT 1 AS id;
 ALTER TABLE one SET (parallel_workers = 0);
-SELECT count(*) FROM pg_temp.plan('SELECT sum(v) FROM t WHERE EXISTS (SELECT FROM one)') WHERE plan ~ 'RunAhead';
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT sum(v) FROM t WHERE EXISTS (SELECT FROM one)') ~ 'RunAhead' AS run_ahead;
 DROP TABLE one;
-SELECT * FROM pg_temp.plan('SELECT (SELECT max(v) FROM t)');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT (SELECT max(v) FROM t)');
 -- rows that may exceed temp_file_limit
 SET temp_file_limit = '64kB';
 SET work_mem = 64;
-SELECT * FROM pg_temp.plan('SELECT * FROM t ORDER BY v');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT * FROM t ORDER BY v');
 RESET temp_file_limit;
 RESET work_mem;
 -- locked rows, other settings
-SELECT * FROM pg_temp.plan('SELECT * FROM t ORDER BY v FOR UPDATE');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT * FROM t ORDER BY v FOR UPDATE');
 SET temp_parallel.run_ahead = modify;
-SELECT * FROM pg_temp.plan('SELECT sum(v) FROM t');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT sum(v) FROM t');
 SET temp_parallel.run_ahead = on;
 SET parallel_setup_cost = 1000000;
-SELECT * FROM pg_temp.plan('SELECT sum(v) FROM t');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT sum(v) FROM t');
 SET parallel_setup_cost = 0;
 
 --
@@ -303,7 +305,7 @@ BEGIN
 	END CASE;
 	RETURN n;
 END $$;
-SELECT * FROM pg_temp.plan('SELECT sum(pg_temp.cast_safely(v::text)) FROM t');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT sum(pg_temp.cast_safely(v::text)) FROM t');
 CREATE TEMP TABLE totals AS SELECT kind, pg_temp.total(kind) AS by_query, 0 AS by_insert, 0 AS by_update FROM unnest('{into,value,execute,command}'::text[]) kind;
 INSERT INTO totals SELECT kind, by_query, pg_temp.total(kind), 0 FROM totals;
 UPDATE totals SET by_update = pg_temp.total(kind);
@@ -320,12 +322,14 @@ DROP TABLE totals;
 CREATE ROLE portions_user;
 CREATE FUNCTION pg_temp.final(bigint) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$ BEGIN RETURN current_setting('portions.least'); END $$;
 CREATE AGGREGATE pg_temp.reads_setting(int) (sfunc = int4_sum, stype = bigint, finalfunc = pg_temp.final, combinefunc = int8pl, initcond = '0', parallel = safe);
-SELECT * FROM pg_temp.plan('SELECT k, pg_temp.reads_setting(v) FROM t GROUP BY k');
-SELECT * FROM pg_temp.plan('SELECT k, sum(v) / (k - 5) FROM t GROUP BY k HAVING count(*) > 7 ORDER BY k');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT k, pg_temp.reads_setting(v) FROM t GROUP BY k');
+SELECT pg_temp.nodes('DECLARE c CURSOR FOR SELECT k, sum(v) / (k - 5) FROM t GROUP BY k HAVING count(*) > 7 ORDER BY k');
 SET temp_parallel.enabled = off;
 \i sql/include/portions_session.sql
 SET temp_parallel.enabled = on;
+\set ECHO none
 \i sql/include/portions_session.sql
+\set ECHO all
 
 DROP TABLE portions_p;
 DROP OWNED BY portions_user;

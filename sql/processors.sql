@@ -3,10 +3,11 @@
 -- part of the work, no more processes run the plan than there are processors, and
 -- the leader only gathers; if it is nearly all of the work, the leader is alone.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 \i sql/include/cheap_workers.sql
 \i sql/include/same.sql
-\i sql/include/explain.sql
+\i sql/include/nodes.sql
 -- Rows are expensive to pass on, so that one Gather at the top is best.
 SET parallel_tuple_cost = 5;
 SET enable_mergejoin = off;
@@ -67,7 +68,7 @@ PREPARE repeated AS :repeated;
 
 -- With as many processors as processes, or more, nothing changes.
 SET temp_parallel.processors = 16;
-EXPLAIN (COSTS OFF) :repeated;
+SELECT pg_temp.nodes(:'repeated');
 SELECT * FROM run(:'repeated');
 :repeated;
 SET temp_parallel.processors = 3;
@@ -88,7 +89,7 @@ SELECT * FROM run(:'repeated');
 -- slowly than one, and nothing is flushed; on more, if less of it is.
 \set mostly 'SELECT count(*), sum(a.m) FROM t JOIN (SELECT id, max(v) AS m FROM t GROUP BY id) a USING (id)'
 SET temp_parallel.processors = 2;
-EXPLAIN (COSTS OFF) :mostly;
+SELECT pg_temp.nodes(:'mostly');
 UPDATE t SET v = v WHERE id = 1;
 SELECT pg_dirty_local_buffers() AS before \gset
 SELECT * FROM run(:'mostly');
@@ -117,7 +118,7 @@ RESET max_parallel_workers;
 ALTER TABLE t SET (parallel_workers = 4);
 SET max_parallel_workers_per_gather = 4;
 SET plan_cache_mode = force_generic_plan;
-EXPLAIN (COSTS OFF) EXECUTE repeated;
+SELECT pg_temp.nodes('EXECUTE repeated');
 SELECT * FROM run('EXECUTE repeated');
 SET temp_parallel.processors = 3;
 SELECT * FROM run('EXECUTE repeated');
@@ -183,13 +184,13 @@ SELECT * FROM check_shape('SELECT o.id, (SELECT t.id FROM t JOIN ' || :'inner' |
 	' WHERE t.v + m = 14 ORDER BY t.id LIMIT 1 OFFSET o.id) FROM o');
 -- a hash table built by all processes together, and one built by each process
 SET enable_parallel_hash = on;
-EXPLAIN (COSTS OFF) SELECT count(*), sum(a.m), sum(u.v) FROM t JOIN t u USING (id) JOIN :inner;
+SELECT pg_temp.nodes('SELECT count(*), sum(a.m), sum(u.v) FROM t JOIN t u USING (id) JOIN ' || :'inner');
 SELECT * FROM check_shape('SELECT count(*), sum(a.m), sum(u.v) FROM t JOIN t u USING (id) JOIN ' || :'inner');
 SET enable_parallel_hash = off;
 -- the inner side of a merge join, which each process sorts
 SET enable_mergejoin = on;
 SET enable_hashjoin = off;
-EXPLAIN (COSTS OFF) :repeated;
+SELECT pg_temp.nodes(:'repeated');
 SELECT * FROM check_shape(:'repeated');
 SET enable_mergejoin = off;
 SET enable_hashjoin = on;
@@ -197,7 +198,7 @@ SET enable_hashjoin = on;
 CREATE TEMP TABLE s WITH (parallel_workers = 0) AS TABLE t;
 ANALYZE s;
 \set once 'SELECT count(*) FROM (SELECT id FROM t UNION ALL SELECT s.id FROM s JOIN (SELECT id, max(v) AS m FROM s GROUP BY id) a USING (id)) q'
-SELECT pg_temp.explain(:'once');
+SELECT pg_temp.nodes(:'once');
 SELECT * FROM check_shape(:'once');
 
 -- A statement that is executed for a limited number of rows launches no workers, so

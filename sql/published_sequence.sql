@@ -5,6 +5,7 @@
 -- must write, read or find each page of the table once: figures per page would be wrong
 -- otherwise.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 
 -- One row per step: if it calls a function, its pages by EXPLAIN (ANALYZE, BUFFERS), without

@@ -10,6 +10,7 @@
 -- the hint bits.
 --
 -- Either the leader or a worker may raise an error first.
+\pset format unaligned \pset footer off
 \set SHOW_CONTEXT never
 CREATE EXTENSION temp_parallel;
 SET temp_buffers = 100;
@@ -17,6 +18,7 @@ SET temp_buffers = 100;
 -- the changes between the queries have no workers
 SET temp_parallel.run_ahead = off;
 \i sql/include/same.sql
+\i sql/include/nodes.sql
 SET work_mem = '64kB';
 
 -- Runs a query with the extension on, and then off. Returns whether the results
@@ -178,24 +180,20 @@ SELECT 'leader', count(*), sum(k) FROM small TABLESAMPLE system (100) WHERE in_l
 :change
 SELECT 'leader', count(*), sum(k) FROM small TABLESAMPLE bernoulli (100) WHERE in_leader(id) :workers;
 :change
-EXPLAIN (COSTS OFF)
-SELECT 'leader', count(*), sum(k) FROM small WHERE ctid < '(2,0)' AND in_leader(id) :workers;
+SELECT pg_temp.nodes($$SELECT 'leader', count(*), sum(k) FROM small WHERE ctid < '(2,0)' AND in_leader(id) $$ || :'workers');
 SELECT 'leader', count(*), sum(k) FROM small WHERE ctid < '(2,0)' AND in_leader(id) :workers;
 :change
-EXPLAIN (COSTS OFF)
-SELECT 'leader', count(*), sum(k) FROM small WHERE id < 50 AND in_leader(id) :workers;
+SELECT pg_temp.nodes($$SELECT 'leader', count(*), sum(k) FROM small WHERE id < 50 AND in_leader(id) $$ || :'workers');
 SELECT 'leader', count(*), sum(k) FROM small WHERE id < 50 AND in_leader(id) :workers;
 SET enable_indexscan = off;
 SET enable_indexonlyscan = off;
 :change
-EXPLAIN (COSTS OFF)
-SELECT 'leader', count(*), sum(k) FROM small WHERE id < 50 AND in_leader(id) :workers;
+SELECT pg_temp.nodes($$SELECT 'leader', count(*), sum(k) FROM small WHERE id < 50 AND in_leader(id) $$ || :'workers');
 SELECT 'leader', count(*), sum(k) FROM small WHERE id < 50 AND in_leader(id) :workers;
 RESET enable_indexscan;
 RESET enable_indexonlyscan;
 :change
-EXPLAIN (COSTS OFF)
-SELECT 'leader', count(*), sum(k) FROM small WHERE ctid = '(2,1)' AND in_leader(id) :workers;
+SELECT pg_temp.nodes($$SELECT 'leader', count(*), sum(k) FROM small WHERE ctid = '(2,1)' AND in_leader(id) $$ || :'workers');
 SELECT 'leader', count(*), sum(k) FROM small WHERE ctid = '(2,1)' AND in_leader(id) :workers;
 -- Of a TID range that begins after the last row of a page, heap must not look for the first
 -- row itself: it would prune the next page, which then is dirty while workers read.

@@ -7,6 +7,7 @@
 -- Marking dirties the index page, and a dirty page may be written at any time
 -- to the file that the workers are reading.
 --
+\pset format unaligned \pset footer off
 \set SHOW_CONTEXT never
 CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';

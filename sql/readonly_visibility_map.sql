@@ -7,6 +7,7 @@
 -- hints are, and the map's part kept, an index-only scan would later count
 -- deleted rows, and the next read of the page would warn.
 --
+\pset format unaligned \pset footer off
 SELECT count(*) = 0 AS missing FROM pg_available_extensions WHERE name = 'pg_visibility' \gset
 \if :missing
 	\echo skipped: this server has no pg_visibility

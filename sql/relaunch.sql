@@ -1,6 +1,7 @@
 --
 -- Workers that are launched again with another bound on the number of rows.
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 \i sql/include/cheap_workers.sql
 \i sql/include/explain.sql

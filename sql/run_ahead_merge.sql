@@ -4,11 +4,23 @@
 -- is returned. If something here differs, rows are wrong or lost, or a statement fails
 -- that did not.
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 \i sql/include/changes.sql
+\i sql/include/nodes.sql
 \set run 'SELECT * FROM pg_temp.changes'
-SELECT current_setting('server_version_num')::int >= 170000 AS has_17,
-	current_setting('server_version_num')::int >= 180000 AS has_18 \gset
+-- What only versions since a certain one can run: says so if it is not as expected.
+CREATE PROCEDURE pg_temp.from_version(since int, expected text, statement text, target text) LANGUAGE plpgsql AS $$
+DECLARE
+	got text;
+BEGIN
+	IF current_setting('server_version_num')::int >= since * 10000 THEN
+		SELECT concat_ws(' ', workers, n, answers) INTO got FROM pg_temp.changes(statement, target);
+		IF got IS DISTINCT FROM expected THEN
+			RAISE WARNING '% instead of %: %', got, expected, statement;
+		END IF;
+	END IF;
+END $$;
 
 CREATE TABLE merge_p (id int PRIMARY KEY, k int, s text) WITH (autovacuum_enabled = off);
 INSERT INTO merge_p SELECT i, i % 10, 'p' || i FROM generate_series(500, 2000) i;
@@ -75,22 +87,14 @@ INSERT INTO seats SELECT id, id FROM t ORDER BY id;
 DROP TABLE seats;
 
 -- permanent targets
-EXPLAIN (COSTS OFF) MERGE INTO merge_p p USING u ON p.id = u.id WHEN MATCHED THEN DELETE;
+SELECT pg_temp.nodes('MERGE INTO merge_p p USING u ON p.id = u.id WHEN MATCHED THEN DELETE');
 :run ('MERGE INTO merge_p p USING u ON p.id = u.id WHEN MATCHED THEN DELETE', 'TABLE merge_p');
 
--- from 17 on
-\if :has_17
-:run ('MERGE INTO t USING u ON t.id = u.id AND t.k <> 6 WHEN NOT MATCHED BY SOURCE AND t.k = 5 THEN DELETE WHEN NOT MATCHED BY SOURCE THEN UPDATE SET s = ''alone'' WHEN MATCHED THEN UPDATE SET k = u.k WHEN NOT MATCHED BY TARGET THEN INSERT (id) VALUES (u.id + 10000)', 'SELECT id, k, s FROM t');
-:run ('MERGE INTO t USING u ON t.id = u.id AND EXISTS (SELECT FROM merge_p p WHERE p.id = u.id) WHEN NOT MATCHED BY SOURCE THEN DELETE WHEN MATCHED THEN UPDATE SET k = u.k RETURNING merge_action(), t.id, t.k, u.s', 'SELECT id, k, s FROM t');
-:run ('WITH g AS (SELECT * FROM u) MERGE INTO t USING u ON t.id = u.id AND EXISTS (SELECT FROM g WHERE g.id = u.id) WHEN NOT MATCHED BY SOURCE THEN DELETE', 'TABLE t');
-\else
-\echo NOT MATCHED BY SOURCE and RETURNING are of 17
-\endif
-\if :has_18
-:run ('MERGE INTO t USING u ON t.id = u.id WHEN MATCHED AND t.k = 1 THEN DELETE WHEN MATCHED THEN UPDATE SET k = u.k RETURNING merge_action(), old.k, new.k, old.s', 'SELECT id, k, s FROM t');
-:run ('UPDATE t SET k = u.k + old_k.k FROM u, t old_k WHERE u.id = t.id AND old_k.id = t.id RETURNING old.id, old.k, new.k', 'TABLE t');
-\else
-\echo old and new are of 18
-\endif
+-- NOT MATCHED BY SOURCE and RETURNING, and from 18 on, old and new
+CALL pg_temp.from_version(17, 'launched 1728 same', 'MERGE INTO t USING u ON t.id = u.id AND t.k <> 6 WHEN NOT MATCHED BY SOURCE AND t.k = 5 THEN DELETE WHEN NOT MATCHED BY SOURCE THEN UPDATE SET s = ''alone'' WHEN MATCHED THEN UPDATE SET k = u.k WHEN NOT MATCHED BY TARGET THEN INSERT (id) VALUES (u.id + 10000)', 'SELECT id, k, s FROM t');
+CALL pg_temp.from_version(17, 'subquery is evaluated as rows are changed 333 same', 'MERGE INTO t USING u ON t.id = u.id AND EXISTS (SELECT FROM merge_p p WHERE p.id = u.id) WHEN NOT MATCHED BY SOURCE THEN DELETE WHEN MATCHED THEN UPDATE SET k = u.k RETURNING merge_action(), t.id, t.k, u.s', 'SELECT id, k, s FROM t');
+CALL pg_temp.from_version(17, 'subquery is evaluated as rows are changed 500 same', 'WITH g AS (SELECT * FROM u) MERGE INTO t USING u ON t.id = u.id AND EXISTS (SELECT FROM g WHERE g.id = u.id) WHEN NOT MATCHED BY SOURCE THEN DELETE', 'TABLE t');
+CALL pg_temp.from_version(18, 'launched 1428 same', 'MERGE INTO t USING u ON t.id = u.id WHEN MATCHED AND t.k = 1 THEN DELETE WHEN MATCHED THEN UPDATE SET k = u.k RETURNING merge_action(), old.k, new.k, old.s', 'SELECT id, k, s FROM t');
+CALL pg_temp.from_version(18, 'launched 1500 same', 'UPDATE t SET k = u.k + old_k.k FROM u, t old_k WHERE u.id = t.id AND old_k.id = t.id RETURNING old.id, old.k, new.k', 'TABLE t');
 
 DROP TABLE merge_p;

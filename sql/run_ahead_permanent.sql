@@ -5,10 +5,12 @@
 -- returned. If something here differs, rows are wrong or lost, or a statement fails that
 -- did not.
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 CREATE EXTENSION temp_parallel;
 SET compute_query_id = off;	-- EXPLAIN VERBOSE prints it
 \i sql/include/changes.sql
+\i sql/include/nodes.sql
 \set run 'SELECT * FROM pg_temp.changes'
 
 CREATE TABLE final_p (id int PRIMARY KEY, k int CHECK (k < 100), s text) WITH (autovacuum_enabled = off);
@@ -29,7 +31,7 @@ EXPLAIN (COSTS OFF) INSERT INTO final_p SELECT * FROM t WHERE id > 1000;
 :run ('INSERT INTO final_p SELECT * FROM t ORDER BY id, k, s ON CONFLICT (id) DO UPDATE SET s = excluded.s || final_p.s RETURNING id, s', 'TABLE final_p');
 :run ('INSERT INTO final_p SELECT id, k + 95, s FROM t WHERE id > 1000', 'TABLE final_p');
 -- a statement without temporary tables is left alone
-EXPLAIN (COSTS OFF) INSERT INTO final_p SELECT id + 1000, k, s FROM final_p;
+SELECT pg_temp.nodes('INSERT INTO final_p SELECT id + 1000, k, s FROM final_p');
 :run ('INSERT INTO final_p SELECT id + 1000, k, s FROM final_p', 'TABLE final_p');
 -- a permanent table with a temporary child is one with a temporary table
 CREATE TEMP TABLE final_child () INHERITS (final_p);
@@ -75,7 +77,7 @@ CREATE SEQUENCE final_seq;
 CREATE TABLE final_serial (id serial, t_id int, n int GENERATED ALWAYS AS IDENTITY, at timestamptz DEFAULT clock_timestamp(), q bigint DEFAULT nextval('final_seq') * 10);
 CREATE TEMP TABLE numbered (LIKE final_serial INCLUDING ALL);
 EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO numbered (t_id) SELECT id FROM t;
-EXPLAIN (COSTS OFF) INSERT INTO final_serial (t_id) SELECT id FROM t;
+SELECT pg_temp.nodes('INSERT INTO final_serial (t_id) SELECT id FROM t');
 -- The numbers are those of the rows in the order in which they are inserted.
 CREATE FUNCTION pg_temp.numbers(target text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -117,7 +119,7 @@ ALTER TABLE domains ALTER d SET DEFAULT 6;
 ALTER DOMAIN pg_temp.checked DROP DEFAULT;
 ALTER TABLE domains ALTER d DROP DEFAULT;
 :run ('INSERT INTO domains (id) SELECT id FROM t', 'TABLE domains');
-EXPLAIN (COSTS OFF) INSERT INTO domains (id) SELECT id FROM t;
+SELECT pg_temp.nodes('INSERT INTO domains (id) SELECT id FROM t');
 :run ('INSERT INTO domains SELECT id FROM t RETURNING id::text::pg_temp.checked', 'TABLE domains');
 -- prepared: the plan is made again when a default, its function or a sequence is another one
 SET plan_cache_mode = force_generic_plan;
@@ -137,7 +139,7 @@ ALTER TABLE counted ALTER before SET DEFAULT pg_temp.inlined();
 EXECUTE fills;
 CREATE OR REPLACE FUNCTION pg_temp.inner() RETURNS bigint LANGUAGE sql STABLE AS $$ SELECT extract(year FROM now())::bigint * 0 - 5 $$;
 EXECUTE fills;
-EXPLAIN (COSTS OFF) EXECUTE fills;
+SELECT pg_temp.nodes('EXECUTE fills');
 SELECT before, count(*) FROM counted WHERE before < 0 GROUP BY before ORDER BY before;
 ALTER TABLE counted ALTER before DROP DEFAULT;
 SET client_min_messages = warning;

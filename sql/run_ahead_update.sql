@@ -4,10 +4,11 @@
 -- so is what is returned. If something here differs, rows are wrong or lost, or a
 -- statement fails that did not.
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 CREATE EXTENSION temp_parallel;
 \i sql/include/changes.sql
-\i sql/include/explain.sql
+\i sql/include/nodes.sql
 \set run 'SELECT * FROM pg_temp.changes'
 
 CREATE TABLE ahead_p (id int PRIMARY KEY, k int, s text) WITH (autovacuum_enabled = off);
@@ -21,7 +22,7 @@ ANALYZE t, u;
 CREATE TEMP SEQUENCE ahead_seq;
 
 EXPLAIN (COSTS OFF) UPDATE t SET s = s || '!' WHERE k = 3;
-EXPLAIN (COSTS OFF) DELETE FROM t USING u WHERE t.id = u.id AND u.k = 2;
+SELECT pg_temp.nodes('DELETE FROM t USING u WHERE t.id = u.id AND u.k = 2');
 
 --
 -- Where the rows come from
@@ -109,7 +110,7 @@ CREATE TEMP TABLE often_core (LIKE often);
 INSERT INTO often SELECT i, i % 10, 0, repeat('x', 100) FROM generate_series(1, 3000) i;
 INSERT INTO often_core TABLE often ORDER BY id;
 ANALYZE often, often_core;
-EXPLAIN (COSTS OFF) UPDATE often SET v = v + 1 WHERE k = 3;
+SELECT pg_temp.nodes('UPDATE often SET v = v + 1 WHERE k = 3');
 DO $$ BEGIN FOR i IN 1..20 LOOP UPDATE often SET v = v + 1 WHERE k = 3; COMMIT; END LOOP; END $$;
 MERGE INTO often USING u ON often.id = u.id AND u.k = 3 WHEN MATCHED THEN UPDATE SET v = often.v;
 SET temp_parallel.run_ahead = off;
@@ -312,7 +313,7 @@ ANALYZE wide;
 -- prepared, with a generic plan and without, and its plan made again
 PREPARE changes_k (int) AS UPDATE t SET s = 'changed ' || $1 WHERE k = $1;
 SET plan_cache_mode = force_generic_plan;
-EXPLAIN (COSTS OFF) EXECUTE changes_k (3);
+SELECT pg_temp.nodes('EXECUTE changes_k (3)');
 EXECUTE changes_k (3);
 EXECUTE changes_k (4);
 ALTER TABLE t ADD more int DEFAULT 5;
@@ -400,15 +401,15 @@ CREATE TEMP TABLE loaded (id int);
 :run ('WITH g AS (SELECT * FROM u) DELETE FROM t USING g WHERE g.id = t.id RETURNING t.id, (SELECT count(*) FROM g)', 'TABLE t');
 -- the planner pulls what reads the CTE up into RETURNING; otherwise it would be read on there, with its workers ended
 :run ('WITH g AS MATERIALIZED (SELECT id, k FROM t WHERE k >= 0) DELETE FROM u USING (SELECT id, (SELECT count(*) FROM g WHERE g.id >= 0 * t.id) AS m FROM t) q WHERE q.id = u.id AND (SELECT g.k FROM g LIMIT 1) >= 0 AND u.id < 10 RETURNING u.id, q.m', 'TABLE u');
-SELECT * FROM pg_temp.explain('WITH g AS MATERIALIZED (SELECT id, k FROM t WHERE k >= 0) UPDATE u SET k = 1 FROM (SELECT id, (SELECT count(*) FROM g WHERE g.id >= 0 * t.id) AS m FROM t) q WHERE q.id = u.id RETURNING q.m');
+SELECT pg_temp.nodes('WITH g AS MATERIALIZED (SELECT id, k FROM t WHERE k >= 0) UPDATE u SET k = 1 FROM (SELECT id, (SELECT count(*) FROM g WHERE g.id >= 0 * t.id) AS m FROM t) q WHERE q.id = u.id RETURNING q.m');
 BEGIN;
 DECLARE c CURSOR FOR SELECT * FROM t WHERE id = 10;
 FETCH 1 FROM c;
-EXPLAIN (COSTS OFF) UPDATE t SET k = 200 WHERE CURRENT OF c;
+SELECT pg_temp.nodes('UPDATE t SET k = 200 WHERE CURRENT OF c');
 UPDATE t SET k = 200 WHERE CURRENT OF c RETURNING id;
 ROLLBACK;
 -- permanent tables, also with a temporary child
-EXPLAIN (COSTS OFF) UPDATE ahead_p SET k = u.k FROM u WHERE u.id = ahead_p.id;
+SELECT pg_temp.nodes('UPDATE ahead_p SET k = u.k FROM u WHERE u.id = ahead_p.id');
 :run ('UPDATE ahead_p SET k = u.k FROM u WHERE u.id = ahead_p.id', 'TABLE ahead_p');
 :run ('UPDATE ahead_p SET k = k + 1', 'TABLE ahead_p');
 CREATE TEMP TABLE p_child () INHERITS (ahead_p);
@@ -417,7 +418,7 @@ INSERT INTO p_child SELECT id + 1000, k, s FROM t;
 DROP TABLE p_child;
 -- what is turned off
 SET temp_parallel.run_ahead = insert;
-EXPLAIN (COSTS OFF) UPDATE t SET s = s || '!' WHERE k = 3;
+SELECT pg_temp.nodes($$UPDATE t SET s = s || '!' WHERE k = 3$$);
 RESET temp_parallel.run_ahead;
 
 DROP TABLE ahead_p;

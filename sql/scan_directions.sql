@@ -4,9 +4,11 @@
 -- a scan from core's wherever it is, and give it back: if they disagree about where the
 -- scan is or where it ends, rows are lost or returned twice.
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 CREATE EXTENSION temp_parallel;
 \i sql/include/cheap_workers.sql
+\i sql/include/nodes.sql
 CREATE TEMP TABLE t (id int, k int, s text) WITH (parallel_workers = 2);
 INSERT INTO t SELECT g, g % 97, repeat('x', 100) FROM generate_series(1, 6000) g;
 DELETE FROM t WHERE id % 11 = 3;
@@ -114,60 +116,52 @@ BEGIN
 END $$;
 
 -- The plan for query with these settings off.
-CREATE FUNCTION pg_temp.plan(query text, VARIADIC switched_off text[]) RETURNS SETOF text LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.plan(query text, VARIADIC switched_off text[]) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	result text;
 BEGIN
 	PERFORM set_config(s, 'off', true) FROM unnest(switched_off) s;
-	RETURN QUERY EXECUTE 'EXPLAIN (COSTS OFF) DECLARE e SCROLL CURSOR FOR ' || query;
+	result := pg_temp.nodes('DECLARE e SCROLL CURSOR FOR ' || query);
 	PERFORM set_config(s, 'on', true) FROM unnest(switched_off) s;
+	RETURN result;
 END $$;
+\set walk 'SELECT query, pg_temp.plan(query, VARIADIC off), pg_temp.same(query, VARIADIC off) AS answers FROM (VALUES'
 
 -- a sequential scan
-SELECT * FROM pg_temp.plan($q$SELECT id FROM t$q$, 'enable_material');
-SELECT pg_temp.same($q$SELECT id FROM t$q$, 'enable_material');
+:walk ($q$SELECT id FROM t$q$, '{enable_material}'::text[])) v (query, off);
 
 -- one with a condition
-SELECT * FROM pg_temp.plan($q$SELECT id FROM t WHERE k < 40$q$, 'enable_indexscan', 'enable_bitmapscan');
-SELECT pg_temp.same($q$SELECT id FROM t WHERE k < 40$q$, 'enable_indexscan', 'enable_bitmapscan');
+:walk ($q$SELECT id FROM t WHERE k < 40$q$, '{enable_indexscan,enable_bitmapscan}'::text[])) v (query, off);
 
 -- a TID range, which begins and ends within a page, and has more blocks than are walked
-SELECT * FROM pg_temp.plan($q$SELECT id FROM t WHERE ctid > '(20,5)' AND ctid < '(60,9)'$q$, 'enable_seqscan');
-SELECT pg_temp.same($q$SELECT id FROM t WHERE ctid > '(20,5)' AND ctid < '(60,9)'$q$, 'enable_seqscan');
+:walk ($q$SELECT id FROM t WHERE ctid > '(20,5)' AND ctid < '(60,9)'$q$, '{enable_seqscan}'::text[])) v (query, off);
 
 -- one that is shorter than the walks
-SELECT * FROM pg_temp.plan($q$SELECT id FROM t WHERE ctid >= '(97,1)' AND ctid <= '(99,1)'$q$, 'enable_seqscan');
-SELECT pg_temp.same($q$SELECT id FROM t WHERE ctid >= '(97,1)' AND ctid <= '(99,1)'$q$, 'enable_seqscan');
+:walk ($q$SELECT id FROM t WHERE ctid >= '(97,1)' AND ctid <= '(99,1)'$q$, '{enable_seqscan}'::text[])) v (query, off);
 
 -- one to the end of the table, and over it
-SELECT * FROM pg_temp.plan($q$SELECT id FROM t WHERE ctid > '(99,50)' AND ctid < '(4000,1)'$q$, 'enable_seqscan');
-SELECT pg_temp.same($q$SELECT id FROM t WHERE ctid > '(99,50)' AND ctid < '(4000,1)'$q$, 'enable_seqscan');
+:walk ($q$SELECT id FROM t WHERE ctid > '(99,50)' AND ctid < '(4000,1)'$q$, '{enable_seqscan}'::text[])) v (query, off);
 
 -- one of one block
-SELECT * FROM pg_temp.plan($q$SELECT id FROM t WHERE ctid >= '(50,3)' AND ctid <= '(50,30)'$q$, 'enable_seqscan');
-SELECT pg_temp.same($q$SELECT id FROM t WHERE ctid >= '(50,3)' AND ctid <= '(50,30)'$q$, 'enable_seqscan');
+:walk ($q$SELECT id FROM t WHERE ctid >= '(50,3)' AND ctid <= '(50,30)'$q$, '{enable_seqscan}'::text[])) v (query, off);
 
 -- an empty one
-SELECT * FROM pg_temp.plan($q$SELECT id FROM t WHERE ctid > '(50,3)' AND ctid < '(40,30)'$q$, 'enable_seqscan');
-SELECT pg_temp.same($q$SELECT id FROM t WHERE ctid > '(50,3)' AND ctid < '(40,30)'$q$, 'enable_seqscan');
+:walk ($q$SELECT id FROM t WHERE ctid > '(50,3)' AND ctid < '(40,30)'$q$, '{enable_seqscan}'::text[])) v (query, off);
 
 -- TIDs
-SELECT * FROM pg_temp.plan($q$SELECT id FROM t WHERE ctid = ANY ('{"(0,1)","(0,2)","(40,7)","(40,9)","(90,1)","(90,5)","(98,3)"}')$q$, 'enable_seqscan');
-SELECT pg_temp.same($q$SELECT id FROM t WHERE ctid = ANY ('{"(0,1)","(0,2)","(40,7)","(40,9)","(90,1)","(90,5)","(98,3)"}')$q$, 'enable_seqscan');
+:walk ($q$SELECT id FROM t WHERE ctid = ANY ('{"(0,1)","(0,2)","(40,7)","(40,9)","(90,1)","(90,5)","(98,3)"}')$q$, '{enable_seqscan}'::text[])) v (query, off);
 
 -- an index scan
-SELECT * FROM pg_temp.plan($q$SELECT id FROM t WHERE id BETWEEN 1000 AND 5000 AND k < 90 ORDER BY id$q$, 'enable_seqscan', 'enable_bitmapscan', 'enable_sort');
-SELECT pg_temp.same($q$SELECT id FROM t WHERE id BETWEEN 1000 AND 5000 AND k < 90 ORDER BY id$q$, 'enable_seqscan', 'enable_bitmapscan', 'enable_sort');
+:walk ($q$SELECT id FROM t WHERE id BETWEEN 1000 AND 5000 AND k < 90 ORDER BY id$q$, '{enable_seqscan,enable_bitmapscan,enable_sort}'::text[])) v (query, off);
 
 -- an index-only scan
-SELECT * FROM pg_temp.plan($q$SELECT id FROM t WHERE id > 2000 ORDER BY id$q$, 'enable_seqscan', 'enable_bitmapscan', 'enable_sort');
-SELECT pg_temp.same($q$SELECT id FROM t WHERE id > 2000 ORDER BY id$q$, 'enable_seqscan', 'enable_bitmapscan', 'enable_sort');
+:walk ($q$SELECT id FROM t WHERE id > 2000 ORDER BY id$q$, '{enable_seqscan,enable_bitmapscan,enable_sort}'::text[])) v (query, off);
 
 -- a bitmap scan, which core cannot run backwards: its rows are kept
-SELECT * FROM pg_temp.plan($q$SELECT id FROM t WHERE k BETWEEN 20 AND 60$q$, 'enable_seqscan', 'enable_indexscan');
-SELECT pg_temp.same($q$SELECT id FROM t WHERE k BETWEEN 20 AND 60$q$, 'enable_seqscan', 'enable_indexscan');
+:walk ($q$SELECT id FROM t WHERE k BETWEEN 20 AND 60$q$, '{enable_seqscan,enable_indexscan}'::text[])) v (query, off);
 
 -- the same of a sample
-SELECT * FROM pg_temp.plan($q$SELECT id FROM t TABLESAMPLE BERNOULLI (50) REPEATABLE (1)$q$, 'enable_material');
-SELECT pg_temp.same($q$SELECT id FROM t TABLESAMPLE BERNOULLI (50) REPEATABLE (1)$q$, 'enable_material');
+:walk ($q$SELECT id FROM t TABLESAMPLE BERNOULLI (50) REPEATABLE (1)$q$, '{enable_material}'::text[])) v (query, off);
 
 DROP TABLE t;
 DROP EXTENSION temp_parallel;

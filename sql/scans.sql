@@ -1,6 +1,7 @@
 --
 -- Scans: each kind of scan in a worker, over tables with each kind of contents
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 SET compute_query_id = off;	-- EXPLAIN VERBOSE prints it
 \i sql/include/shapes.sql

@@ -2,6 +2,7 @@
 -- The second look: at execution, a cached plan's flush may cost more than when
 -- the plan was made.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 SET temp_buffers = '64MB';
 SET max_parallel_workers_per_gather = 2;

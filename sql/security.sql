@@ -8,6 +8,7 @@
 -- or a SECURITY DEFINER function. specs/security_other_session.spec has those
 -- of other sessions.)
 --
+\pset format unaligned \pset footer off
 \set SHOW_CONTEXT never
 CREATE EXTENSION temp_parallel;
 LOAD 'temp_parallel';

@@ -5,6 +5,7 @@
 -- have never been written ("missing chunk number 0", "unexpected zero page"),
 -- or older rows. So then no workers are launched.
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 CREATE EXTENSION temp_parallel;
 \i sql/include/cheap_workers.sql

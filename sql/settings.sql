@@ -1,6 +1,7 @@
 --
 -- Settings: their effect on plans. (t/pgtap/settings.sql has defaults, bounds and privileges.)
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 
 SET max_parallel_workers_per_gather = 2;

@@ -4,6 +4,7 @@
 -- meantime, workers could even crash; if it forgot that a page is dirty, rows would be
 -- lost.
 --
+\pset format unaligned \pset footer off
 SELECT version() ~ '32-bit' AS narrow \gset
 \if :narrow
 	\echo skipped: no pages are shared where addresses have 32 bits
@@ -16,6 +17,7 @@ CREATE TEMP TABLE t (id int, k int, v text, w text);
 ALTER TABLE t ALTER w SET STORAGE EXTERNAL;
 SET temp_buffers = '16MB';
 \i sql/include/sharing.sql
+\i sql/include/nodes.sql
 \set shared 'SELECT shared, flushed, launched, same FROM pg_temp.shared'
 INSERT INTO t SELECT i, i % 10, repeat('x', 100) || i, CASE i % 20 WHEN 0 THEN repeat(md5(i::text), 80) END
 	FROM generate_series(1, 20000) i;
@@ -37,13 +39,13 @@ UPDATE t SET v = v || 'y' WHERE id % 7 = 0;
 :shared ('SELECT count(*), sum(k) FROM t WHERE ctid BETWEEN ''(10,1)'' AND ''(200,3)''');
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
-EXPLAIN (COSTS OFF) SELECT sum(k) FROM t WHERE id > 100;
+SELECT pg_temp.nodes('SELECT sum(k) FROM t WHERE id > 100');
 :shared ('SELECT sum(k) FROM t WHERE id > 100');
 :shared ('SELECT count(id) FROM t WHERE id > 100');
 RESET enable_bitmapscan;
 SET enable_indexscan = off;
 SET enable_indexonlyscan = off;
-EXPLAIN (COSTS OFF) SELECT sum(k) FROM t WHERE id BETWEEN 5000 AND 9000;
+SELECT pg_temp.nodes('SELECT sum(k) FROM t WHERE id BETWEEN 5000 AND 9000');
 :shared ('SELECT sum(k) FROM t WHERE id BETWEEN 5000 AND 9000');
 CREATE INDEX t_k ON t USING hash (k);
 :shared ('SELECT sum(id) FROM t WHERE k = 4');
@@ -51,7 +53,7 @@ CREATE INDEX t_gist ON t USING gist (point(id, k));
 CREATE TEMP TABLE areas AS SELECT box(point(i, 0), point(i + 500, 5)) AS area FROM generate_series(1, 20000, 1000) i;
 SELECT pg_flush_local_buffers() > 0 AS flushed;
 RESET enable_seqscan;
-EXPLAIN (COSTS OFF) SELECT count(*), sum(id) FROM areas JOIN t ON point(id, k) <@ area;
+SELECT pg_temp.nodes('SELECT count(*), sum(id) FROM areas JOIN t ON point(id, k) <@ area');
 :shared ('SELECT count(*), sum(id) FROM areas JOIN t ON point(id, k) <@ area');
 SET enable_seqscan = off;
 -- of a GIN scan it is not known how many pages it pins, so these are written
@@ -61,14 +63,14 @@ DROP INDEX t_gin;
 -- BRIN and SP-GiST read a page of the index when the plan is initialized
 DROP INDEX t_id;
 CREATE INDEX t_brin ON t USING brin (id);
-EXPLAIN (COSTS OFF) SELECT sum(k) FROM t WHERE id BETWEEN 5000 AND 9000;
+SELECT pg_temp.nodes('SELECT sum(k) FROM t WHERE id BETWEEN 5000 AND 9000');
 :shared ('SELECT sum(k) FROM t WHERE id BETWEEN 5000 AND 9000');
 CREATE INDEX t_spgist ON t USING spgist (v);
 RESET enable_seqscan;
 SET enable_indexscan = on;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
-EXPLAIN (COSTS OFF) SELECT count(b.id) FROM t a JOIN t b ON b.v = a.v WHERE a.k = 1;
+SELECT pg_temp.nodes('SELECT count(b.id) FROM t a JOIN t b ON b.v = a.v WHERE a.k = 1');
 :shared ('SELECT count(b.id) FROM t a JOIN t b ON b.v = a.v WHERE a.k = 1');
 RESET enable_hashjoin;
 RESET enable_mergejoin;
@@ -77,7 +79,7 @@ RESET enable_indexonlyscan;
 
 -- Two Gathers over one table: what the first has listed is listed for the second, too.
 \set two 'SELECT * FROM (SELECT k, sum(id) FROM t GROUP BY k) a JOIN (SELECT k, count(*) AS n FROM t GROUP BY k) b USING (k)'
-EXPLAIN (COSTS OFF) :two;
+SELECT pg_temp.nodes(:'two');
 BEGIN;
 UPDATE t SET k = 10 - k WHERE id % 7 = 5;
 :shared (:'two');
@@ -93,7 +95,7 @@ SET enable_material = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 \set again 'SELECT x, count(s.id) FROM generate_series(1, 3) x LEFT JOIN (SELECT id FROM t OFFSET 0) s ON s.id = x GROUP BY 1'
-EXPLAIN (COSTS OFF) :again;
+SELECT pg_temp.nodes(:'again');
 :shared (:'again');
 RESET enable_material;
 RESET enable_hashjoin;
@@ -106,7 +108,7 @@ RESET enable_mergejoin;
 CREATE FUNCTION pg_temp.inner() RETURNS bigint LANGUAGE plpgsql PARALLEL RESTRICTED
 	SET temp_parallel.share_local_buffers = off AS 'BEGIN RETURN (SELECT sum(length(v)) FROM t); END';
 \set nested 'SELECT id, CASE WHEN id = 1001 THEN pg_temp.inner() END FROM t WHERE id % 1000 = 1'
-EXPLAIN (COSTS OFF) :nested;
+SELECT pg_temp.nodes(:'nested');
 BEGIN;
 UPDATE t SET v = v || 'n' WHERE id % 7 = 3;
 :shared (:'nested');

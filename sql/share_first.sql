@@ -3,6 +3,7 @@
 -- its memory has to be shared before. Otherwise its page is written at each launch, and
 -- temp_parallel_stats() names a reason for which other pages are not shared, although they are.
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 CREATE EXTENSION temp_parallel;
 CREATE TABLE model (id serial, n int GENERATED ALWAYS AS IDENTITY, t tsvector, r int4range,

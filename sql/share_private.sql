@@ -2,6 +2,7 @@
 -- A pool some of whose buffers were in use before its memory could be shared: their dirty
 -- pages are written, the others are shared. And a pool that is too small.
 --
+\pset format unaligned \pset footer off
 SELECT version() ~ '32-bit' AS narrow \gset
 \if :narrow
 	\echo skipped: no pages are shared where addresses have 32 bits

@@ -1,6 +1,7 @@
 --
 -- Statements: which kinds of statement read temporary tables in workers
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 \i sql/include/cheap_workers.sql
 

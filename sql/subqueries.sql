@@ -1,6 +1,7 @@
 --
 -- Subqueries: temporary tables in each place where a query can have a subquery
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 \i sql/include/shapes.sql
 

@@ -4,6 +4,7 @@
 -- hashes, sorts, finds partitions or scans an index by them. Otherwise statements fail that work
 -- without the module.
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 \i sql/include/cheap_workers.sql
 CREATE FUNCTION pg_temp.plan(query text) RETURNS text LANGUAGE plpgsql AS $$

@@ -3,6 +3,7 @@
 -- the pool ready to be shared. Without the module, until one has. If other statements settled the
 -- size of the pool, SET would fail where it works without the module.
 --
+\pset format unaligned \pset footer off
 CREATE EXTENSION temp_parallel;
 \c -
 LOAD 'temp_parallel';

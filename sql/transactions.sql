@@ -2,6 +2,7 @@
 -- Transactions: what is visible to workers, and what remains after commit and
 -- rollback
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 \i sql/include/shapes.sql
 

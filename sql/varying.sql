@@ -3,6 +3,7 @@
 -- result, and functions that workers cannot run, which core overlooks. Core runs the same
 -- queries of permanent tables in workers, with other answers.
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 \i sql/include/cheap_workers.sql
 \i sql/include/explain.sql

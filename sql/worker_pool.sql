@@ -1,6 +1,7 @@
 --
 -- The number of a worker's local buffers, and temp_buffers in a worker.
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 SET temp_buffers = '32MB';
 \i sql/include/cheap_workers.sql
@@ -9,8 +10,10 @@ SET parallel_leader_participation = off;
 -- A plan that pins more pages than the 1024 buffers that a worker has at least: one or
 -- two of each partition. It runs in the session's pool, and must not fail in a
 -- worker's with "no empty local buffer available".
--- Planning scans of many partitions takes long, so what they cost has to be more.
+-- Planning scans of many partitions takes long, so what they cost has to be more; compiling
+-- them takes minutes.
 SET cpu_tuple_cost = 10;
+SET jit = off;
 CREATE TEMP TABLE h (id int, k int) PARTITION BY HASH (id);
 DO $$ BEGIN
 	FOR i IN 0..599 LOOP

@@ -1,6 +1,7 @@
 --
 -- Statements that are run in a worker, by functions wrongly marked PARALLEL SAFE.
 --
+\pset format unaligned \pset footer off
 LOAD 'temp_parallel';
 \set SHOW_CONTEXT never
 \i sql/include/cheap_workers.sql
