@@ -50,53 +50,49 @@ typedef struct RowChanges
 	int			arbiters;		/* indexes of ON CONFLICT; 0: none, or any */
 } RowChanges;
 
-/* Names of the columns of table, given a List of their numbers. */
-static List *
-names_of_columns(Oid table, List *numbers)
-{
-	List	   *names = NIL;
-	ListCell   *lc;
-
-	foreach(lc, numbers)
-		names = lappend(names, makeString(get_attname(table, lfirst_int(lc), false)));
-	return names;
-}
+/* A column of a table, or 0 for a whole row, as pull_varattnos() of var.c numbers it */
+#define ATTR(column)	((column) - FirstLowInvalidHeapAttributeNumber)
 
 /*
- * Does index of table depend on one of columns, a List of their names?  Columns that are
- * generated, and whole rows, depend on all of them.
+ * What changes in rows of table if the columns do that are named in updated, a List of
+ * names, as columns have other numbers in other partitions: these, whole rows, and columns
+ * that are generated.
  */
+static Bitmapset *
+changed_columns(Relation table, List *updated)
+{
+	TupleDesc	tupdesc = RelationGetDescr(table);
+	Bitmapset  *changed = NULL;
+	ListCell   *lc;
+
+	if (updated == NIL)
+		return NULL;
+	foreach(lc, updated)
+		changed = bms_add_member(changed, ATTR(get_attnum(RelationGetRelid(table),
+														  strVal(lfirst(lc)))));
+	for (int i = 0; i < tupdesc->natts; i++)
+	{
+		if (TupleDescAttr(tupdesc, i)->attgenerated)
+			changed = bms_add_member(changed, ATTR(i + 1));
+	}
+	return bms_add_member(changed, ATTR(0));
+}
+
+/* Does index depend on one of columns? */
 static bool
-index_has(Relation index, Relation table, List *columns)
+index_has(Relation index, const Bitmapset *columns)
 {
 	Form_pg_index form = index->rd_index;
 	Bitmapset  *attrs = NULL;
-	bool		result = false;
-	int			attr = -1;
 
-	if (columns == NIL)
-		return false;
+	pull_varattnos((Node *) RelationGetIndexExpressions(index), 1, &attrs);
+	pull_varattnos((Node *) RelationGetIndexPredicate(index), 1, &attrs);
 	for (int i = 0; i < form->indnkeyatts; i++)
 	{
 		if (form->indkey.values[i] != 0)
-			attrs = bms_add_member(attrs, form->indkey.values[i] -
-								   FirstLowInvalidHeapAttributeNumber);
+			attrs = bms_add_member(attrs, ATTR(form->indkey.values[i]));
 	}
-	pull_varattnos((Node *) RelationGetIndexExpressions(index), 1, &attrs);
-	pull_varattnos((Node *) RelationGetIndexPredicate(index), 1, &attrs);
-	while ((attr = bms_next_member(attrs, attr)) >= 0)
-	{
-		int			column = attr + FirstLowInvalidHeapAttributeNumber;
-		Form_pg_attribute form_attr = column <= 0 ? NULL :
-			TupleDescAttr(RelationGetDescr(table), column - 1);
-
-		/* 0 is a whole row */
-		if (form_attr == NULL || form_attr->attgenerated)
-			result = true;
-		else
-			result = result || list_member(columns, makeString(NameStr(form_attr->attname)));
-	}
-	return result;
+	return bms_overlap(attrs, columns);
 }
 
 /*
@@ -107,6 +103,7 @@ static Refusal
 refusal_by_indexes(Relation table, const RowChanges *changes)
 {
 	const int16 both = TRIGGER_TYPE_DELETE | TRIGGER_TYPE_INSERT;
+	Bitmapset  *columns = changed_columns(table, changes->updated);
 	bool		changed = false;
 	int			indexes = 0;
 	ListCell   *lc;
@@ -120,7 +117,7 @@ refusal_by_indexes(Relation table, const RowChanges *changes)
 		{
 			changed = changed || (form->indimmediate &&
 								  ((changes->events & both) == both ||
-								   index_has(index, table, changes->updated)));
+								   index_has(index, columns)));
 			indexes++;
 		}
 		RelationClose(index);
@@ -132,19 +129,11 @@ refusal_by_indexes(Relation table, const RowChanges *changes)
 }
 
 /*
- * Does trigger change or see other rows?  Of those of the server, what foreign keys do to
- * the rows that reference a deleted one: two keys may do what only one order allows.  (The
- * columns that are referenced are unique, so their UPDATE is refused.)
+ * Does table have a trigger that is called for each row of events, and changes or sees
+ * other rows?  Of those of the server, what foreign keys do to the rows that reference a
+ * deleted one: two keys may do what only one order allows.  (The columns that are
+ * referenced are unique, so their UPDATE is refused.)
  */
-static bool
-is_noticed(const Trigger *trigger)
-{
-	return !trigger->tgisinternal || trigger->tgfoid == F_RI_FKEY_CASCADE_DEL ||
-		trigger->tgfoid == F_RI_FKEY_SETNULL_DEL ||
-		trigger->tgfoid == F_RI_FKEY_SETDEFAULT_DEL;
-}
-
-/* Does table have such a trigger that is called for each row of events? */
 static bool
 has_row_trigger(Relation table, int16 events)
 {
@@ -152,30 +141,20 @@ has_row_trigger(Relation table, int16 events)
 	{
 		Trigger    *trigger = &table->trigdesc->triggers[i];
 
-		if (is_noticed(trigger) && trigger->tgenabled != TRIGGER_DISABLED &&
-			TRIGGER_FOR_ROW(trigger->tgtype) && (trigger->tgtype & events) != 0)
+		if (trigger->tgenabled != TRIGGER_DISABLED && TRIGGER_FOR_ROW(trigger->tgtype) &&
+			(trigger->tgtype & events) != 0 &&
+			(!trigger->tgisinternal || TRIGGER_FOR_DELETE(trigger->tgtype)))
 			return true;
 	}
 	return false;
 }
 
 /*
- * May function, of core, change what the query returns for the next row, as set_config()
- * and random() do, or run a query?  What is parallel safe changes nothing in the session;
- * of the others, defaults call nextval().
- */
-static bool
-core_function_depends_on_order(Oid function)
-{
-	return tp_is_user_code(function) ||
-		(func_volatile(function) == PROVOLATILE_VOLATILE &&
-		 func_parallel(function) != PROPARALLEL_SAFE && function != F_NEXTVAL);
-}
-
-/*
- * May function look at rows, or change what the query returns for the next one?  Of
- * users' functions, those in C mostly do neither, as uuid_generate_v4() of contrib.
- * context: a PlannedStmt that is made anew if function changes.
+ * May function look at rows, or change what the query returns for the next one, as
+ * set_config() and random() do?  Of core's, what is parallel safe changes nothing in the
+ * session; of the others, defaults call nextval().  Of users', those in C mostly do neither,
+ * as uuid_generate_v4() of contrib.  context: a PlannedStmt that is made anew if function
+ * changes.
  */
 static bool
 function_depends_on_order(Oid function, void *context)
@@ -185,7 +164,9 @@ function_depends_on_order(Oid function, void *context)
 	bool		result;
 
 	if (function < FirstNormalObjectId)
-		return core_function_depends_on_order(function);
+		return tp_is_user_code(function) ||
+			(func_volatile(function) == PROVOLATILE_VOLATILE &&
+			 func_parallel(function) != PROPARALLEL_SAFE && function != F_NEXTVAL);
 	/* those of plan_note.c are the last ones */
 	stmt->invalItems = lcons(tp_dependency(function), stmt->invalItems);
 	if (func_volatile(function) != PROVOLATILE_VOLATILE)
@@ -285,7 +266,9 @@ row_changes(ModifyTable *modify, Oid table)
 	}
 	if (updated != NIL)
 		changes.events |= TRIGGER_TYPE_UPDATE;
-	changes.updated = names_of_columns(table, updated);
+	foreach(lc, updated)
+		changes.updated = lappend(changes.updated,
+								  makeString(get_attname(table, lfirst_int(lc), false)));
 	return changes;
 }
 
