@@ -347,15 +347,8 @@ prepare_table(Relation heap, Relation index, IndexInfo *info)
 		toast_pages = RelationGetNumberOfBlocks(toast);
 	}
 
-	/*
-	 * One process alone may do without files; as tp_rows_exceed_file_limit().
-	 * How large the values of expressions are, and the keys in arrays, is not
-	 * known.
-	 */
-	if (temp_file_limit >= 0 &&
-		(info->ii_Expressions != NIL || index->rd_rel->relam == GIN_AM_OID ||
-		 (RelationGetNumberOfBlocks(heap) + toast_pages) * info->ii_NumIndexAttrs *
-		 BLCKSZ > temp_file_limit * 1024.0 / 2))
+	/* one process alone may do without files */
+	if (temp_file_limit >= 0)
 		refusal = "the rows to sort may exceed temp_file_limit";
 	else if (RelationGetParallelWorkers(heap, -1) == -1 &&
 			 !pays(heap, index, info, toast_pages))
@@ -381,14 +374,13 @@ prepare_table(Relation heap, Relation index, IndexInfo *info)
 }
 
 /*
- * The number of workers for index if heap were permanent, as by
- * plan_create_index_workers() of planner.c, but none if heap is empty.
+ * The number of workers for an index of heap if that were permanent, as by
+ * plan_create_index_workers() of planner.c, but none if heap is empty.  What is not parallel
+ * safe is refused as user code: core's functions that are immutable all are.
  */
 static int
-workers_by_core(Relation heap, Relation index)
+workers_by_core(Relation heap)
 {
-	PlannerGlobal glob = {.maxParallelHazard = PROPARALLEL_UNSAFE};
-	PlannerInfo root = {.glob = &glob};
 	RelOptInfo	rel = {
 		.reloptkind = RELOPT_BASEREL,
 		.rel_parallel_workers = RelationGetParallelWorkers(heap, -1)
@@ -396,9 +388,7 @@ workers_by_core(Relation heap, Relation index)
 	BlockNumber pages = RelationGetNumberOfBlocks(heap);
 	int			workers;
 
-	if (pages == 0 ||
-		!is_parallel_safe(&root, (Node *) RelationGetIndexExpressions(index)) ||
-		!is_parallel_safe(&root, (Node *) RelationGetIndexPredicate(index)))
+	if (pages == 0)
 		return 0;
 	if (rel.rel_parallel_workers != -1)
 		return Min(rel.rel_parallel_workers, max_parallel_maintenance_workers);
@@ -423,8 +413,6 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 {
 	PlannedIndex *planned = (PlannedIndex *) index->rd_indam;
 	const IndexAmRoutine *own = planned->own;
-	MemoryContext context;
-	MemoryContext old;
 	const char *refusal;
 	int			nestlevel;
 	IndexBuildResult *result;
@@ -432,13 +420,10 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 	index->rd_indam = (IndexAmRoutine *) own;
 	pfree(planned);
 
-	info->ii_ParallelWorkers = workers_by_core(heap, index);
+	info->ii_ParallelWorkers = workers_by_core(heap);
 	if (info->ii_ParallelWorkers == 0)
 		return own->ambuild(heap, index, info);
 
-	context = AllocSetContextCreate(CurrentMemoryContext, "index build",
-									ALLOCSET_SMALL_SIZES);
-	old = MemoryContextSwitchTo(context);
 	refusal = prepare_table(heap, index, info);
 	if (refusal != NULL)
 	{
@@ -446,8 +431,6 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 				(errmsg_internal("building index \"%s\" of a temporary table without workers: %s",
 								 RelationGetRelationName(index), refusal)));
 		info->ii_ParallelWorkers = 0;
-		MemoryContextSwitchTo(old);
-		MemoryContextDelete(context);
 		return own->ambuild(heap, index, info);
 	}
 
@@ -461,16 +444,12 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 									  RelFileLocatorNumber(RelationFileLocator(heap)),
 									  Min(LEAST_WORKER_POOL, tp_pool_size())),
 							 PGC_SIGHUP, PGC_S_SESSION, GUC_ACTION_SAVE, true, ERROR, false);
-	MemoryContextSwitchTo(old);
 	result = own->ambuild(heap, index, info);
 	AtEOXact_GUC(true, nestlevel);
-	MemoryContextSwitchTo(context);
 	if (tp_flush_cost_of_tables(tp_localbuf_stats_collect(),
 								list_make1_oid(RelationGetRelid(heap)), NIL).dirtied > 0)
 		elog(ERROR, "a page of temporary table \"%s\" was changed while workers read it",
 			 RelationGetRelationName(heap));
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
 	return result;
 }
 
