@@ -30,7 +30,6 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
 #include "foreign/fdwapi.h"
-#include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -182,34 +181,7 @@ make_table_paths(PlannerInfo *root, RelOptInfo *rel)
 	create_tidscan_paths(root, rel);
 }
 
-/*
- * Does rel fetch all columns of its subquery, in order?  As in
- * set_subquery_pathlist() of allpaths.c.
- */
-static bool
-fetches_whole_subquery(RelOptInfo *rel, Query *subquery)
-{
-	int			attno = 0;
-	ListCell   *lc;
-
-	if (list_length(rel->reltarget->exprs) != list_length(subquery->targetList))
-		return false;
-	foreach(lc, rel->reltarget->exprs)
-	{
-		Var		   *var = lfirst(lc);
-
-		attno++;
-		if (!IsA(var, Var) ||
-			var->varno != (int) rel->relid || var->varattno != attno)
-			return false;
-	}
-	return true;
-}
-
-/*
- * A path of rel over a path of its subquery, as in set_subquery_pathlist() of
- * allpaths.c.
- */
+/* A path of rel over a path of its subquery. */
 static Path *
 subquery_path(PlannerInfo *root, RelOptInfo *rel, Path *subpath, bool trivial)
 {
@@ -221,12 +193,16 @@ subquery_path(PlannerInfo *root, RelOptInfo *rel, Path *subpath, bool trivial)
 										   pathkeys, rel->lateral_relids);
 }
 
-/* As the end of set_subquery_pathlist() of allpaths.c. */
+/*
+ * As the end of set_subquery_pathlist() of allpaths.c.  old is a path that this has made, if
+ * it is known: if the scan is trivial, that costs no more than the subquery's.
+ */
 static void
-make_subquery_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
+make_subquery_paths(PlannerInfo *root, RelOptInfo *rel, Path *old)
 {
 	RelOptInfo *final = fetch_upper_rel(rel->subroot, UPPERREL_FINAL, NULL);
-	bool		trivial = fetches_whole_subquery(rel, rte->subquery);
+	bool		trivial = old != NULL && IsA(old, SubqueryScanPath) &&
+		old->total_cost == ((SubqueryScanPath *) old)->subpath->total_cost;
 	ListCell   *lc;
 
 	foreach(lc, final->pathlist)
@@ -299,7 +275,7 @@ make_child_paths(PlannerInfo *root, RelOptInfo *child)
 static void
 make_paths(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 {
-	ListCell   *lc;
+	Path	   *old = rel->pathlist == NIL ? NULL : linitial(rel->pathlist);
 
 	rel->consider_parallel = true;
 	/* as build_grouped_rel() of relnode.c, which copies the flag */
@@ -316,13 +292,14 @@ make_paths(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 	if (rte->inh)
 	{
 		List	   *children = live_children(root, rti);
+		ListCell   *lc;
 
 		foreach(lc, children)
 			make_child_paths(root, lfirst(lc));
 		add_paths_to_append_rel(root, rel, children);
 	}
 	else if (rte->rtekind == RTE_SUBQUERY)
-		make_subquery_paths(root, rel, rte);
+		make_subquery_paths(root, rel, old);
 	else
 		make_table_paths(root, rel);
 }
@@ -391,27 +368,12 @@ tp_add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
 	make_paths(root, rel, rti, rte);
 }
 
-/* Are the values of args, a List of TargetEntry, passed by value, if there are any? */
-static bool
-are_by_value(List *args)
-{
-	ListCell   *lc;
-
-	foreach(lc, args)
-	{
-		if (!get_typbyval(exprType((Node *) lfirst_node(TargetEntry, lc)->expr)))
-			return false;
-	}
-	return args != NIL;
-}
-
 /*
- * If root has array_agg() of values that are not passed by value, have each of its
- * aggregates computed by one process: processes would send each other the values by the
- * functions for the binary format of their type.  What is read may then be another value, as
- * text is converted from and to the client's encoding, or an error, as the constraints of a
- * domain are checked again.  Core sees to none of this.  To be called before core makes paths
- * for grouping.
+ * If root has array_agg(), have each of its aggregates computed by one process: processes
+ * would send each other the values by the functions for the binary format of their type.
+ * What is read may then be another value, as text is converted from and to the client's
+ * encoding, or an error, as the constraints of a domain are checked again.  Core sees to none
+ * of this.  To be called before core makes paths for grouping.
  */
 void
 tp_aggregate_arrays_in_leader(PlannerInfo *root)
@@ -420,9 +382,7 @@ tp_aggregate_arrays_in_leader(PlannerInfo *root)
 
 	foreach(lc, root->aggtransinfos)
 	{
-		AggTransInfo *info = lfirst(lc);
-
-		if (info->serialfn_oid == F_ARRAY_AGG_SERIALIZE && !are_by_value(info->args))
+		if (((AggTransInfo *) lfirst(lc))->serialfn_oid == F_ARRAY_AGG_SERIALIZE)
 			root->hasNonSerialAggs = true;
 	}
 }
