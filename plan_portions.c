@@ -281,21 +281,12 @@ tp_reads_all_first(PlannedStmt *stmt)
  * ----------
  */
 
-/*
- * May query, which has been rewritten, read a temporary table, and be such that it
- * takes long to find its first row?  A cheap test, for every query.
- */
+/* May query, which has been rewritten, be run ahead?  A cheap test, for every query. */
 bool
 tp_may_run_portions_ahead(Query *query)
 {
 	return tp_run_ahead >= RUN_AHEAD_ON && query->commandType == CMD_SELECT &&
 		query->rowMarks == NIL && !query->hasModifyingCTE &&
-		(query->hasAggs || query->hasWindowFuncs || query->hasSubLinks ||
-		 query->groupClause != NIL || query->groupingSets != NIL ||
-		 query->distinctClause != NIL || query->sortClause != NIL ||
-		 list_length(query->rtable) > 1 ||
-		 (query->rtable != NIL &&
-		  ((RangeTblEntry *) linitial(query->rtable))->rtekind == RTE_SUBQUERY)) &&
 		tp_reads_temp_table(query) && tp_reads_large_table(query);
 }
 
