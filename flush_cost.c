@@ -76,8 +76,8 @@ typedef struct Account
 
 static HTAB *accounts = NULL;
 
-/* as many accounts as there may be before those of dropped tables are closed */
-#define MOST_ACCOUNTS	256
+/* each time that there are so many more accounts, those of dropped tables are closed */
+#define MORE_ACCOUNTS	256
 
 /* table's account, or NULL */
 static Account *
@@ -87,23 +87,19 @@ account_of(Oid table)
 		hash_search(accounts, &table, HASH_FIND, NULL);
 }
 
-/* Close the accounts of tables that have been dropped, if there are many. */
+/* Close the accounts of tables that have been dropped. */
 static void
 close_dropped(void)
 {
-	static long most = MOST_ACCOUNTS;
 	HASH_SEQ_STATUS seq;
 	Account    *account;
 
-	if (hash_get_num_entries(accounts) < most)
-		return;
 	hash_seq_init(&seq, accounts);
 	while ((account = hash_seq_search(&seq)) != NULL)
 	{
 		if (!tp_is_session_temp_table(account->table))
 			tp_account_close(account->table);
 	}
-	most = Max(MOST_ACCOUNTS, 2 * hash_get_num_entries(accounts));
 }
 
 /*
@@ -128,7 +124,9 @@ tp_account_add(Oid table, Cost saving, Cost most)
 		accounts = hash_create("accounts of temporary tables", 64, &ctl,
 							   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	}
-	close_dropped();
+	if (hash_get_num_entries(accounts) % MORE_ACCOUNTS == MORE_ACCOUNTS - 1 &&
+		account_of(table) == NULL)
+		close_dropped();
 	account = hash_search(accounts, &table, HASH_ENTER, &found);
 	if (!found)
 		account->saved = 0;

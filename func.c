@@ -283,13 +283,6 @@ pg_evict_local_buffers(PG_FUNCTION_ARGS)
  * ----------
  */
 
-/* Does a buffer with this state hold a page? */
-static bool
-holds_page(BufferState state)
-{
-	return (state & BM_VALID) != 0 && (state & BM_TAG_VALID) != 0;
-}
-
 /*
  * May the caller see which pages of the relation, NULL if it is not known, are
  * in the pool?  These are recently used pages; for an index, they may reveal
@@ -337,7 +330,7 @@ temp_parallel_pages(PG_FUNCTION_ARGS)
 		memset(nulls, true, sizeof(nulls));
 		values[0] = Int32GetDatum(i + 1);
 		nulls[0] = false;
-		if (holds_page(state))
+		if ((state & BM_VALID) != 0 && (state & BM_TAG_VALID) != 0)
 		{
 			RelFileLocator locator = BufTagGetRelFileLocator(&buf->tag);
 

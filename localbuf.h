@@ -59,7 +59,6 @@ tp_relation_of_buffer(HTAB *relations, int i, TempRelation *last)
 typedef struct LocalBufStats
 {
 	int			allocated;		/* local buffers that have been used */
-	int			dirtied;		/* local buffers that are dirty */
 	int			most_shared;	/* pages that may be shared at once */
 	HTAB	   *relations;		/* of TempRelation, with counts */
 } LocalBufStats;

@@ -49,8 +49,8 @@ set_tag_valid(int i, bool valid)
 
 /*
  * Drop the clean and unpinned pages of relations, a hash table of TempRelation, by
- * DropRelationAllLocalBuffers() of localbuf.c.  Adds the numbers of these, and of the pages
- * that stay, to *result.
+ * DropRelationAllLocalBuffers() of localbuf.c, and close the accounts of tables among them.
+ * Adds the numbers of these pages, and of those that stay, to *result.
  */
 static void
 drop_clean_pages(HTAB *relations, LocalBufEviction *result)
@@ -85,6 +85,7 @@ drop_clean_pages(HTAB *relations, LocalBufEviction *result)
 		{
 			if (relation->allocated > 0)
 				DropRelationAllLocalBuffers(relation->locator);
+			tp_account_close(relation->relid);
 		}
 	}
 	PG_FINALLY();
@@ -107,16 +108,11 @@ evict_local_buffers(HTAB *relations)
 {
 	LocalBufEviction result = {0};
 	int		   *dirty;
-	HASH_SEQ_STATUS seq;
-	TempRelation *relation;
 
 	result.flushed = tp_find_buffers(relations, true, &dirty);
 	tp_write_buffers(dirty, result.flushed, NULL);
 	pfree(dirty);
 	drop_clean_pages(relations, &result);
-	hash_seq_init(&seq, relations);
-	while ((relation = hash_seq_search(&seq)) != NULL)
-		tp_account_close(relation->relid);
 	return result;
 }
 

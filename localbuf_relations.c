@@ -102,9 +102,8 @@ takes_hints(Relation rel)
 }
 
 /*
- * Append relation relid, of table's family, its indexes and its TOAST table to
- * family, a List of TempRelation; nothing that another session has dropped or
- * that has no storage.
+ * Append relation relid, of table's family, with its indexes and its TOAST table to
+ * family; nothing that has no storage or that another session has dropped.
  */
 static List *
 add_member(List *family, Oid relid, Oid table, List *indexes)
@@ -139,18 +138,14 @@ add_member(List *family, Oid relid, Oid table, List *indexes)
 }
 
 /*
- * Returns the family of table relid, which is locked, as a List of
- * TempRelation in the current memory context, the table first.  Those of its
- * indexes that are not in indexes, a List of Oid, are marked as left alone.
+ * Returns the family of table relid, which is locked, as a List of TempRelation in the
+ * current memory context; NIL if there is no such table.  Those of its indexes that are not
+ * in indexes, a List of Oid, are marked as left alone.
  */
 List *
 tp_family(Oid relid, List *indexes)
 {
-	List	   *family = add_member(NIL, relid, relid, indexes);
-
-	if (family == NIL)
-		elog(ERROR, "could not open relation with OID %u", relid);
-	return family;
+	return add_member(NIL, relid, relid, indexes);
 }
 
 /* ----------
@@ -189,14 +184,11 @@ tp_enter_relation(HTAB *relations, RelFileLocator locator)
 	return relation;
 }
 
-/*
- * Enter the family of relid, as by tp_family(), in relations; nothing if there
- * is no such relation.
- */
+/* Enter the family of relid, as by tp_family(), in relations. */
 void
 tp_enter_family(HTAB *relations, Oid relid, List *indexes)
 {
-	List	   *family = add_member(NIL, relid, relid, indexes);
+	List	   *family = tp_family(relid, indexes);
 	ListCell   *lc;
 
 	foreach(lc, family)

@@ -49,7 +49,6 @@
 #include "access/table.h"
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
-#include "commands/defrem.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
 #include "utils/lsyscache.h"
@@ -252,23 +251,6 @@ writes_temp_table(PlannedStmt *stmt)
 	return false;
 }
 
-/* The utility statement that explain executes, or NULL. */
-static Node *
-executed_by_explain(ExplainStmt *explain)
-{
-	bool		analyze = false;
-	ListCell   *lc;
-
-	foreach(lc, explain->options)
-	{
-		DefElem    *option = lfirst(lc);
-
-		if (strcmp(option->defname, "analyze") == 0)
-			analyze = defGetBoolean(option);
-	}
-	return analyze ? castNode(Query, explain->query)->utilityStmt : NULL;
-}
-
 /* Is the relation that name is given to a temporary one? */
 static bool
 is_made_temporary(const RangeVar *name)
@@ -298,9 +280,6 @@ fills_temp_relation(Node *statement)
 		case T_CopyStmt:
 			return ((CopyStmt *) statement)->is_from &&
 				tp_is_name_of_temp_table(((CopyStmt *) statement)->relation);
-		case T_ExplainStmt:
-			statement = executed_by_explain((ExplainStmt *) statement);
-			return statement != NULL && fills_temp_relation(statement);
 		default:
 			return false;
 	}
@@ -427,14 +406,13 @@ tp_list_buffers(FlushShared *shared, int limit, int *dirty, int ndirty,
 
 	shared->npages = 0;
 	shared->memory = memory;
-	if (limit > 0 && is_listed == NULL)
-		is_listed = MemoryContextAllocExtended(TopMemoryContext,
-											   NLocBuffer * sizeof(bool),
-											   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	if (limit > 0 && listed == NULL)
+	{
 		listed = MemoryContextAllocExtended(TopMemoryContext,
-											NLocBuffer * sizeof(int),
-											MCXT_ALLOC_HUGE);
+											(Size) NLocBuffer * (sizeof(int) + sizeof(bool)),
+											MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+		is_listed = (bool *) (listed + NLocBuffer);
+	}
 	for (int n = 0; n < ndirty; n++)
 	{
 		int			i = dirty[n];

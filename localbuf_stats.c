@@ -94,7 +94,6 @@ tp_localbuf_stats_collect(void)
 		{
 			count->dirtied++;
 			count->shareable += tp_buffer_is_shared(i);
-			stats->dirtied++;
 		}
 	}
 	return stats;
