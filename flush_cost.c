@@ -7,49 +7,38 @@
  *		flush_cost = write_temp_page_cost * dirtied
  *				   + buffer_scan_cost * allocated
  *
- * in planner cost units, in which reading a page sequentially costs
- * seq_page_cost, 1 by default.  For a page in a tablespace with a
- * seq_page_cost of its own, write_temp_page_cost is multiplied by the ratio of
- * that to the general seq_page_cost.  The flush looks at every buffer that has
- * storage, whichever relation's page it holds, so allocated is the number for
- * the whole pool.
+ * in planner cost units ("Inventing A Cost Model for PostgreSQL Local Buffers Flush",
+ * January 2026).  For a page in a tablespace with a seq_page_cost of its own,
+ * write_temp_page_cost is multiplied by the ratio of that to the general one.
  *
- * The second term, the search of the pool, is paid each time that workers are
- * launched, whether anything is written or not.  The first, the cost of the writes, is paid
+ * The second term, the search of the pool, is for every buffer that has storage, and is
+ * paid each time that workers are launched.  The first, the cost of the writes, is paid
  * once, and later statements gain from it, so accounts pay for that alone.
  *
- * Pages whose memory is shared may be listed instead of written
- * (localbuf_share.c).  That costs SHARE_PAGE_COST for each and at each launch: the
- * share cost.  It is chosen where it is less than what is charged for the writes.
+ * Pages whose memory is shared may be listed instead of written (localbuf_share.c).  That
+ * costs SHARE_PAGE_COST for each and at each launch: the share cost.  It is chosen where it
+ * is less than what is charged for the writes.
  *
- * The formula is that of "Inventing A Cost Model for PostgreSQL Local Buffers
- * Flush", January 2026.
+ * A single query seldom saves as much as a large flush costs, but several together do.
+ * If each were charged the whole flush, the table would never be read by workers.  So each
+ * temporary table has an account, in planner cost units.  A statement that ran without
+ * workers only because of the flush adds to the accounts of its tables what workers would
+ * have saved if these had been clean.  The planner charges a flush its cost less the
+ * accounts of its tables.  A flush that is carried out reduces each to the cost of the
+ * writes that are left, which is 0 if the table and its indexes are clean then.
  *
- * Accounts: what workers would have saved so far if tables had been clean.
- *
- * A single query seldom saves as much as a large flush costs, but several
- * queries together do.  If each query were charged the whole flush, the flush
- * would be refused each time, and the table would never be read by workers.
- *
- * So each temporary table has an account, in planner cost units.  A statement
- * that ran without workers only because of the flush adds to the accounts of
- * its tables what workers would have saved.  The planner charges a flush its
- * cost less the accounts of its tables.  A flush that is carried out closes
- * them: it reduces each to the cost of the writes that are left, which is 0 if
- * the table and its indexes are clean then.
- *
- * This is the break-even rule for the ski rental problem: buy as soon as the
- * rent paid has reached the price.  The total cost of statements that run to
- * their end is at most twice that of the best decisions in hindsight, and no
- * deterministic rule that does not know later statements guarantees less.
+ * This is the break-even rule for the ski rental problem: buy as soon as the rent paid has
+ * reached the price.  The total cost of statements that run to their end is at most twice
+ * that of the best decisions in hindsight, and no deterministic rule that does not know
+ * later statements guarantees less.
  *
  * An account belongs to a table, whatever becomes of its rows.  So a table that is
  * emptied and filled again, and is queried too little between for a flush to pay, gets
- * workers in the end.  The bound holds for that, too: what a flush costs has been lost
- * before, and nothing that was lost pays for two flushes.
+ * workers in the end.  The bound holds for that, too: nothing that was lost pays for two
+ * flushes.
  *
- * The invariant: when an account is changed, it does not exceed the cost of
- * writing its table at that time.  Each use limits it to that cost at the time of use.
+ * The invariant: when an account is changed, it does not exceed the cost of writing its
+ * table at that time.  Each use limits it to that cost at the time of use.
  *
  *-------------------------------------------------------------------------
  */

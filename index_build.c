@@ -4,38 +4,35 @@
  *	  Workers for index builds on temporary tables.
  *
  * The workers, the scan and the sort are core's.  index_build() of index.c asks
- * plan_create_index_workers() for a number of workers, which is 0 for a temporary
- * table, and then calls the access method's ambuild.  The planner's hook is called in
- * between, with the index open.  There the index gets a copy of its access method's
- * routine with our ambuild.  That one puts the access method's routine back, computes
- * the number as for a permanent table, prepares the table, and calls the access
- * method's ambuild with this number.
+ * plan_create_index_workers() for a number of workers, which is 0 for a temporary table,
+ * and then calls the access method's ambuild.  The planner's hook is called in between,
+ * with the index open.  There the index gets a copy of its access method's routine with our
+ * ambuild, which puts the routine back, computes the number as for a permanent table,
+ * prepares the table, and calls the access method's ambuild with this number.
  *
- * Workers read the table's file.  heap_getnext(), with which core reads the table,
- * refuses the read-only routine (readonly_heap.c).  So instead the leader changes
- * the pages first, as far as a reader would, and writes them.  A build reads with
- * SnapshotAny, and does not prune; what it changes are hints, by
- * HeapTupleSatisfiesVacuum().  The leader calls that for each row, row locks and
- * aborted rows included; a page in its buffers may have them already, but not in
- * the file.  Only its own transactions are in a temporary table, and each has the same
- * state for the workers.  So the leader also finds the HOT chains that are broken, of
- * which core's workers for BRIN and GIN indexes (18.6) do not tell.  Reads of a TOAST
- * table set no hints, but may prune pages that say that it is worth a try.  So these no
- * longer say so.
+ * Workers read the table's file.  heap_getnext(), with which core reads the table, refuses
+ * the read-only routine (readonly_heap.c).  So instead the leader changes the pages first,
+ * as far as a reader would, and writes them.  A build reads with SnapshotAny, and does not
+ * prune; what it changes are hints, by HeapTupleSatisfiesVacuum().  The leader calls that
+ * for each row, row locks and aborted rows included; a page in its buffers may have them
+ * already, but not in the file.  Only its own transactions are in a temporary table, and
+ * each has the same state for the workers.  So the leader also finds the HOT chains that are
+ * broken, of which core's workers for BRIN and GIN indexes (18.6) do not tell.  Reads of a
+ * TOAST table set no hints, but may prune pages that say that it is worth a try.  So these
+ * no longer say so.
  *
- * A worker has to have local buffers before core's entry point reads the first page,
- * and that calls nothing of a module's.  So the leader makes a setting for the time
- * of the build, which names the table's file.  Core restores it in the worker, where
- * its assign hook opens the pool: nothing is looked up there, as catalogs cannot be
- * read yet.
+ * A worker has to have local buffers before core's entry point reads the first page, and
+ * that calls nothing of a module's.  So the leader makes a setting for the time of the
+ * build, which names the table's file.  Core restores it in the worker, where its assign
+ * hook opens the pool without a look at the catalogs, which cannot be read yet.
  *
- * The invariants: no process changes a page of the table or its TOAST table while
- * workers read them, which each worker and then the leader check at the end; a
- * worker opens its pool only for core's entry points of index builds, and runs no code
- * but core's, which reads no temporary relation but the table and its TOAST table; the
- * setting has a value only while core's ambuild runs; a descriptor has our routine only
- * until its ambuild is called, or, after an error before that, until the next build of
- * the index, if it lives so long.
+ * The invariants: no process changes a page of the table or its TOAST table while workers
+ * read them, which each worker and then the leader check at the end; a worker opens its
+ * pool only for core's entry points of index builds, and runs no code but core's, which
+ * reads no temporary relation but the table and its TOAST table; the setting has a value
+ * only while core's ambuild runs; a descriptor has our routine only until its ambuild is
+ * called, or, after an error before that, until the next build of the index, if it lives so
+ * long.
  *
  *-------------------------------------------------------------------------
  */
@@ -188,6 +185,9 @@ refusal_to_build(Relation heap, Relation index)
 	if (IsInParallelMode() || tp_listed_buffers() > 0 ||
 		tp_table_is_readonly(RelationGetRelid(heap)))
 		return "workers read temporary tables";
+	/* one process alone may do without files */
+	if (temp_file_limit >= 0)
+		return "the rows to sort may exceed temp_file_limit";
 	if (has_user_code(index))
 		return "user code in an expression or the predicate";
 	for (int i = 0; i < nkeys; i++)
@@ -334,28 +334,17 @@ static const char *
 prepare_table(Relation heap, Relation index, IndexInfo *info)
 {
 	const char *refusal = refusal_to_build(heap, index);
-	Relation	toast = NULL;
-	double		toast_pages = 0;
+	Relation	toast = OidIsValid(heap->rd_rel->reltoastrelid) ?
+		tp_relation_open(heap->rd_rel->reltoastrelid) : NULL;
 	instr_time	start;
 	instr_time	elapsed;
 
-	if (refusal != NULL)
-		return refusal;
-	if (OidIsValid(heap->rd_rel->reltoastrelid))
-	{
-		toast = tp_relation_open(heap->rd_rel->reltoastrelid);
-		toast_pages = RelationGetNumberOfBlocks(toast);
-	}
-
-	/* one process alone may do without files */
-	if (temp_file_limit >= 0)
-		refusal = "the rows to sort may exceed temp_file_limit";
-	else if (RelationGetParallelWorkers(heap, -1) == -1 &&
-			 !pays(heap, index, info, toast_pages))
+	if (refusal == NULL && RelationGetParallelWorkers(heap, -1) == -1 &&
+		!pays(heap, index, info, toast == NULL ? 0 : RelationGetNumberOfBlocks(toast)))
 		refusal = "to write the table's pages costs more than workers save";
-	else if (!tp_worker_is_free())
+	if (refusal == NULL && !tp_worker_is_free())
 		refusal = "no worker is free";
-	else
+	if (refusal == NULL)
 	{
 		INSTR_TIME_SET_CURRENT(start);
 		info->ii_BrokenHotChain = change_pages_as_readers(heap);

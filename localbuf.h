@@ -115,7 +115,6 @@ extern void tp_note_mapping(const FlushShared *shared);
 extern bool tp_workers_can_map(void);
 extern int	tp_used_buffers(void);
 extern int	tp_pool_size(void);
-extern bool tp_buffer_was_used(int i);
 extern bool tp_buffer_is_shared(int i);
 extern int	tp_most_pins(void);
 extern int	tp_most_shared_pages(bool user_code);

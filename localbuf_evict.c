@@ -1,22 +1,20 @@
 /*-------------------------------------------------------------------------
  *
  * localbuf_evict.c
- *	  Bring the pool into a known state: evict the pages of temporary tables
- *	  from it, read them into it, or mark them as dirty.
+ *	  Bring the pool into a known state, to measure reads and writes: evict the pages of
+ *	  temporary tables from it, read them into it, or mark them as dirty.
  *
- * This allows for measuring reads and writes.  Every page that is read goes
- * through the server's own buffer manager, so that EXPLAIN (BUFFERS) counts it,
- * and is pinned one at a time.
+ * Every page that is read goes through the server's own buffer manager, so that EXPLAIN
+ * (BUFFERS) counts it, and is pinned one at a time.
  *
- * The lookup table of local buffers is private to core's localbuf.c, so only
- * core can remove a page from the pool.  In all versions it does so in
- * DropRelationAllLocalBuffers(), which also drops dirty pages, and raises an
- * error for a pinned one.  It skips buffers without BM_TAG_VALID, so that flag
- * is cleared in buffers that must stay, for the duration of the call.
+ * The lookup table of local buffers is private to core's localbuf.c, so only core can
+ * remove a page from the pool.  In all versions DropRelationAllLocalBuffers() does so, which
+ * also drops dirty pages, and raises an error for a pinned one.  It skips buffers without
+ * BM_TAG_VALID, so that flag is cleared in buffers that must stay, for the duration of the
+ * call.
  *
- * The invariant: a page that is dropped is clean and unpinned; the relations'
- * other pages are hidden from core while it drops, and visible again on every
- * exit.
+ * The invariant: a page that is dropped is clean and unpinned; the relations' other pages
+ * are hidden from core while it drops, and visible again on every exit.
  *
  *-------------------------------------------------------------------------
  */

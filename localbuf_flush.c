@@ -3,26 +3,21 @@
  * localbuf_flush.c
  *	  Writing dirty local buffers to their files.
  *
- * Pages are written in the order of relation, fork and block, whatever their
- * order in the pool, and consecutive blocks in one call where the server can.
+ * Pages are written in the order of relation, fork and block, consecutive blocks in one
+ * call where the server can.
  *
  * The first reader of a row looks up whether the row's transaction has committed, and sets
- * a hint bit, so that later readers need not.  Each parallel worker has its own copy of
- * the page, which is lost when the worker exits: every worker would look up
- * the transaction again, for every row, in every query.  So the flush sets the
- * bits, on heap pages that it writes anyway.
+ * a hint bit for later readers.  What a worker sets in its copy of a page is lost when it
+ * exits: every worker would look up every row's transaction in every query.  So the flush
+ * sets the bits on heap pages, which it writes anyway.
  *
- * The invariants: a buffer is marked clean only after the whole page has been
- * handed to the kernel.  A write that fails leaves its pages and all later
- * ones dirty, so that nothing is lost, and the statement fails with the
- * storage manager's error.
- *
- * A hint bit is set only where HeapTupleSatisfiesMVCC() would set it
- * in this session at this moment, and nothing else on the page is changed.  In
- * particular no bit is set for a transaction in progress, including this one
- * and its subtransactions, or for row locks.  A temporary relation is not
- * WAL-logged, so a hint may reach the disk before the commit record does (see
- * SetHintBits() in heapam_visibility.c).
+ * The invariants: a buffer is marked clean only when the whole page has been handed to the
+ * kernel.  A write that fails leaves its pages and all later ones dirty, and raises the
+ * storage manager's error.  A hint bit is set only where HeapTupleSatisfiesMVCC() would
+ * set it in this session at this moment, not for a transaction in progress, including this
+ * one, or for row locks, and nothing else on the page is changed.  (A temporary relation is
+ * not WAL-logged, so a hint may reach the disk before the commit record does, see
+ * SetHintBits() in heapam_visibility.c.)
  *
  *-------------------------------------------------------------------------
  */

@@ -3,35 +3,27 @@
  * localbuf_relations.c
  *	  The session's temporary relations, by their files and in families.
  *
- * A buffer's tag names a file, not a relation.  Core's map from the one to the
- * other (RelidByRelfilenumber()) omits temporary relations, because their
- * relfilenumbers are not unique across sessions.  So this file builds its own
- * map from the relations in the session's temporary schema.
- *
- * A page whose relation is not found belongs to a file that the running
- * transaction has removed (DROP, TRUNCATE, CLUSTER) and may roll back to, or
- * to a relation that another session has dropped (see localbuf_flush.c).
+ * A buffer's tag names a file, not a relation.  Core's map from the one to the other
+ * (RelidByRelfilenumber()) omits temporary relations, whose relfilenumbers are not unique
+ * across sessions.  So this file makes a map of the session's temporary schema.  A page
+ * whose relation is not found is of a file that the running transaction has removed (DROP,
+ * TRUNCATE, CLUSTER) and may roll back to, or of a relation that another session has
+ * dropped (see localbuf_flush.c).
  *
  * A family is a temporary table and its indexes, TOAST table and TOAST index: what a
  * worker that scans the table may read, of the table's own indexes those that its plan
  * scans.
  *
- * Families are opened without a lock, so that a parallel query takes no more locks
- * than the same query without this module.  The caller has a lock on the
- * table, or for a worker the leader has one: from the parser, the planner (for
- * children), AcquireExecutorLocks() (for a cached plan) or
- * temp_table_argument().  That lock protects the rest of the family, too:
+ * Families are opened without a lock, so that a parallel query takes no more locks than
+ * without this module.  The caller, or the leader of a worker, has a lock on the table,
+ * which protects the rest of the family, too:
  *
- * - In this session nothing runs concurrently, and a function that the
- *	 statement calls cannot drop or rewrite an open relation, which
- *	 CheckTableNotInUse() refuses.
- * - In another session, even a superuser's, RELATION_IS_OTHER_TEMP() refuses
- *	 commands that change storage or indexes: ALTER TABLE and ALTER INDEX (see
- *	 CheckAlterTableIsSafe()), CREATE INDEX, REINDEX, CLUSTER and TRUNCATE;
- *	 VACUUM and ANALYZE skip the relation.
- * - Another session can drop the relation.  index_drop() takes
- *	 AccessExclusiveLock on the index's table before it changes anything,
- *	 whichever command calls it, and a TOAST table is dropped only with its table.
+ * - In this session, CheckTableNotInUse() keeps functions that the statement calls from
+ *	 dropping or rewriting an open relation.
+ * - In others, RELATION_IS_OTHER_TEMP() refuses commands that change storage or indexes,
+ *	 and VACUUM and ANALYZE skip the relation.
+ * - DROP works from another session, but index_drop() locks the index's table before it
+ *	 changes anything, and a TOAST table is dropped only with its table.
  * - ALTER INDEX ... RENAME locks the index alone, but changes only its name.
  *
  * The exception is DROP INDEX on the index of a TOAST table under

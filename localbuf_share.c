@@ -3,38 +3,33 @@
  * localbuf_share.c
  *	  The pool's memory, where parallel workers can read it.
  *
- * Core allocates the memory of a local buffer when the buffer is first used,
- * unless LocalBufferBlockPointers has its address already.  So the entries that
- * are still empty get addresses in a mapping of an anonymous file
- * (memfd_create()).  A worker, which is another process of the same user, opens
- * that file as /proc/PID/fd/N and maps it, too.  The file is sparse: a page of it
- * takes no memory before its buffer is used.
+ * Core allocates the memory of a local buffer when that is first used, unless
+ * LocalBufferBlockPointers has its address already.  So the entries that are still empty
+ * get addresses in a mapping of an anonymous file (memfd_create()).  A worker, which is
+ * another process of the same user, opens that file as /proc/PID/fd/N and maps it, too.
+ * The file is sparse: a page of it takes no memory before its buffer is used.
  *
  * This is done before the first statement that may fill a temporary table, a sequence or
- * an index, for which core has to allocate the descriptors.  From then on it lets nobody set
- * temp_buffers, even if the statement has filled nothing.  Buffers that are in use
- * before the pool is shared keep their private memory.  Where sharing cannot be done, or has
- * failed once, the pool's dirty pages are written for workers (localbuf_flush.c).
+ * an index.  From then on core lets nobody set temp_buffers.  Buffers that are in use before
+ * keep their private memory.  Where sharing cannot be done, or has failed once, the pool's
+ * dirty pages are written for workers (localbuf_flush.c).
  *
  * Instead of writing a dirty page whose memory is shared, the flush node lists it, for
  * workers to use it as a local buffer of their own.  A page that is listed stays pinned
- * until the workers have exited, so that its buffer is neither evicted nor used for another
- * page.  In the read-only phase nobody changes it, except for hints, which processes set
- * concurrently as they do in shared buffers.
+ * until the workers have exited.  In the read-only phase nobody changes it, except for
+ * hints, which processes set concurrently as they do in shared buffers.
  *
- * The pins belong to the resource owner of the (sub)transaction.  After an
- * error that one releases them, when core has ended the workers:
- * AbortTransaction() and AbortSubTransaction() of xact.c call
- * AtEOXact_Parallel() and AtEOSubXact_Parallel() first.
+ * The pins belong to the resource owner of the (sub)transaction.  After an error that one
+ * releases them when core has ended the workers: AbortTransaction() and
+ * AbortSubTransaction() of xact.c call AtEOXact_Parallel() and AtEOSubXact_Parallel() first.
  *
  * A function that the leader calls meanwhile may run a statement with workers of its
  * own.  They get the pages that are listed already, too, which must not be written.
  *
- * The invariants: the address of a buffer does not change once it has been
- * used, so whether a buffer is shared depends on its address alone; a page is listed
- * for running workers only while it is pinned, and is not written then,
- * whoever flushes, as a worker may set hints in it between the computation of
- * its checksum and the write.
+ * The invariants: the address of a buffer does not change once it has been used, so
+ * whether a buffer is shared depends on its address alone; a page is listed for running
+ * workers only while it is pinned, and is not written then, whoever flushes, as a worker
+ * may set hints in it between the computation of its checksum and the write.
  *
  *-------------------------------------------------------------------------
  */
@@ -198,20 +193,6 @@ share_buffers(void)
  * Sharing it
  * ----------
  */
-
-/*
- * Has buffer i ever been used?  Then its tag is not as calloc() has left it.  Mostly, all
- * before it have been used, too (see tp_used_buffers()).
- */
-bool
-tp_buffer_was_used(int i)
-{
-	static const BufferTag never_set;
-
-	return i >= 0 && i < NLocBuffer &&
-		memcmp(&GetLocalBufferDescriptor(i)->tag, &never_set,
-			   sizeof(BufferTag)) != 0;
-}
 
 /*
  * Have core allocate the descriptors: PrefetchLocalBuffer() of localbuf.c looks for

@@ -3,22 +3,18 @@
  * plan_lookup.c
  *	  What lookups in temporary tables cost a process with few local buffers.
  *
- * A worker that scans a table once needs few local buffers, and those stay in
- * the processor's cache.  But if the inner side of a nested loop looks rows up
- * all over a table, a small pool makes the worker copy a page from the
- * operating system for nearly every row.  The leader, in whose pool the table
- * may be, would not, nor would a backend that has it in shared buffers.  So a
- * worker with such a plan gets a pool for the pages that are looked up, see
- * tp_worker_begin() of exec_worker.c.
+ * A worker that scans a table once needs few local buffers, which stay in the processor's
+ * cache.  But if the inner side of a nested loop looks rows up all over a table, a small
+ * pool makes the worker copy a page from the operating system for nearly every row.  So a
+ * worker with such a plan gets a pool for the pages that are looked up, up to the session's
+ * temp_buffers: see tp_worker_begin() of exec_worker.c.
  *
- * It gets no more than the session's temp_buffers.  If these are too few, the
- * lookups cost what the planner does not know: it assumes that a page that has
- * been read is in a cache, of effective_cache_size, from which reading it costs
- * nothing.  So if a plan has such lookups in workers, the copies are added to its
- * cost, and it is compared with the plan without workers.
+ * If these are too few, the lookups cost what the planner does not know: it assumes that
+ * reading a page again from a cache, of effective_cache_size, costs nothing.  So the copies
+ * are added to the cost of the plan, and of the one without workers.
  *
- * All numbers are estimates; only the choice of the plan and the speed of a worker
- * depend on them.
+ * All numbers are estimates; only the choice of the plan and the speed of a worker depend
+ * on them.
  *
  *-------------------------------------------------------------------------
  */

@@ -4,24 +4,23 @@
  *	  Paths over temporary tables that parallel workers may run.
  *
  * Core keeps temporary tables out of parallel plans in one place,
- * set_rel_consider_parallel().  set_rel_pathlist_hook runs after a relation's
- * paths have been made and before they are gathered.  In that hook, this file
- * applies core's remaining rules again and rebuilds the paths with core's
- * functions.  Core builds on them as on any others, at the same costs as over
- * permanent tables; what the flush costs is added to the finished plan.
+ * set_rel_consider_parallel().  set_rel_pathlist_hook runs after a relation's paths have
+ * been made and before they are gathered.  In that hook, this file applies core's remaining
+ * rules again and rebuilds the paths with core's functions.  Core builds on them as on any
+ * others, at the same costs as over permanent tables; what the flush costs is added to the
+ * finished plan.
  *
- * A temporary child keeps its whole append relation (partitions, inheritance,
- * UNION ALL), with its permanent siblings, out of parallel plans.  So children
- * are left alone until the hook runs for their topmost parent; then parent and
- * children are treated together.  By then the hook has run for each child, and
- * other modules have chosen among its paths or added their own.  So it is
- * called again for a child whose paths are made anew; this module's own hook
- * does nothing for a child.
+ * A temporary child keeps its whole append relation (partitions, inheritance, UNION ALL)
+ * out of parallel plans.  So children are left alone until the hook runs for their topmost
+ * parent; then parent and children are treated together.  By then the hook has run for each
+ * child, and other modules have chosen among its paths or added their own.  So it is called
+ * again for a child whose paths are made anew; this module's own hook does nothing for a
+ * child.
  *
- * The invariants: consider_parallel of an append relation is set if and only
- * if it is set for each of its children, and that of a grouped relation if and
- * only if it is set for the relation whose rows are grouped.  Every path list
- * that is used has passed through the other modules' hooks once.
+ * The invariants: consider_parallel of an append relation is set if and only if it is set
+ * for each of its children, and that of a grouped relation if and only if it is set for the
+ * relation whose rows are grouped.  Every path list that is used has passed through the
+ * other modules' hooks once.
  *
  *-------------------------------------------------------------------------
  */

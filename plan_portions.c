@@ -3,24 +3,22 @@
  * plan_portions.c
  *	  Which part of a query is run ahead if its rows are fetched in portions.
  *
- * Core runs a query without workers if it is not asked for all its rows at once, as
- * for a cursor, a loop of PL/pgSQL or SELECT INTO.  Such a query is run ahead if
- * Custom Scan (RunAhead), executed by exec_run_ahead.c, stands above the topmost node
- * that has read all its input before it returns a row: a sort or an aggregation.
- * What is above the node is evaluated as rows are asked for, as by core.  The node's
- * rows are found, by workers, when the first one is asked for.
+ * Core runs a query without workers if it is not asked for all its rows at once, as for a
+ * cursor, a loop of PL/pgSQL or SELECT INTO.  Such a query is run ahead if Custom Scan
+ * (RunAhead), executed by exec_run_ahead.c, stands above the topmost node that has read all
+ * its input before it returns a row: a sort or an aggregation.  Workers find the node's rows
+ * when the first one is asked for.  What is above the node is evaluated as rows are asked
+ * for, as by core.
  *
- * Core says that it will not ask for all rows either to the planner, and then the
- * node is part of the plan; or only when it runs the plan, and then the node is
- * added to the state of that execution.
+ * If the planner is told that not all rows will be asked for, the node is part of the plan;
+ * if only the executor is, the node is added to the state of that execution.
  *
- * The invariant: what is run ahead would be evaluated before the first row without
- * the node, too; and it costs less with the node, to its end, than without it to the
- * first row.  So the answer does not depend on what happens between two fetches, an
- * error is raised only where it is without the node, and who stops early
- * has not waited longer.  Exceptions are what an aggregation computes of its input
- * in groups that it returns one by one, sorts that one plan needs, subqueries whose result
- * workers are sent, and estimates.
+ * The invariant: what is run ahead would be evaluated before the first row without the
+ * node, too; and it costs less with the node, to its end, than without it to the first row.
+ * So the answer does not depend on what happens between two fetches, an error is raised
+ * only where it is without the node, and who stops early has not waited longer.  Exceptions
+ * are what an aggregation computes of its input in groups that it returns one by one, sorts
+ * that one plan needs, subqueries whose result workers are sent, and estimates.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,18 +3,17 @@
  * plan_processors.c
  *	  How many processes may run a plan where there are fewer processors.
  *
- * The processes of a Gather divide its partial plan among them, but each of
- * them runs the inner side of a join completely, unless that is a parallel
- * hash.  The planner counts such work once.  That is the elapsed time if there
- * are as many processors as processes.  If there are fewer, the repetitions of
- * the additional processes take elapsed time, too, and these processes make the
- * rest no faster.
+ * The processes of a Gather divide its partial plan among them, but each of them runs the
+ * inner side of a join completely, unless that is a parallel hash.  The planner counts such
+ * work once, which is the elapsed time if there are as many processors as processes.  If
+ * there are fewer, the repetitions take elapsed time, too, and the additional processes make
+ * the rest no faster.
  *
- * So if the processes, including the leader if it participates, exceed the
- * processors, and a large part of the cost below a Gather is repeated, no more
- * processes run the plan than there are processors: at most that many workers
- * are launched, and if all of these start, the leader only gathers; none, if that is
- * slower than one process, as processes also slow each other down.
+ * So if the processes, including the leader if it participates, exceed the processors, and
+ * a large part of the cost below a Gather is repeated, no more processes run the plan than
+ * there are processors: at most that many workers are launched, and if all of these start,
+ * the leader only gathers; none, if that is slower than one process, as processes also slow
+ * each other down.
  *
  * All costs are estimates; only the number of processes depends on them.
  *

@@ -4,20 +4,18 @@
  *	  May the order in which a statement changes rows decide whether it fails?
  *
  * Without workers, rows mostly are changed in the order in which they were inserted, and
- * statements rely on that.  Whether a row has the same unique value as another one that is
- * still to be changed depends on it, as in SET n = n - 1; or as one that is still to be
- * deleted, if rows are deleted and inserted, by MERGE or by moving to another partition.
- * So does what ON CONFLICT does about a row, if that may also have the value of another one
- * in an index that is not its arbiter, or if a condition decides which of several rows with
- * a key counts as the one change that is allowed.  And a trigger that is called for each
- * row, or a volatile function, sees which rows have been changed before, and may change
- * others.
+ * statements rely on that.  The order decides whether a row has the same unique value as
+ * another one that is still to be changed, as in SET n = n - 1; or to be deleted, by MERGE
+ * or by moving to another partition.  It decides what ON CONFLICT does about a row, if that
+ * may also have the value of another one in an index that is not its arbiter, or if a
+ * condition decides which of several rows with a key counts as the one change that is
+ * allowed.  And a trigger that is called for each row, or a volatile function, sees which
+ * rows have been changed before, and may change others.
  *
  * The invariant: a statement is run ahead only if it fails in all orders of its rows or in
- * none.  What SQL leaves open does not count: which of
- * several rows that differ is taken, even if only some of them can be; and which of them gets
- * which number of a sequence.
- * (But ON CONFLICT decides by other values which numbers are inserted.)
+ * none.  What SQL leaves open does not count: which of several rows that differ is taken,
+ * even if only some of them can be; and which of them gets which number of a sequence.  (But
+ * ON CONFLICT decides by other values which numbers are inserted.)
  *
  *-------------------------------------------------------------------------
  */

@@ -112,7 +112,7 @@ static void
 add_copies(Choice *choice, PlannedStmt *core, const PlanFacts *all)
 {
 	/* tables have more pages than the pool only if all buffers were used */
-	if (!tp_buffer_was_used(tp_pool_size() - 1))
+	if (tp_used_buffers() < tp_pool_size())
 		return;
 	choice->ours.total_cost += tp_cost_of_copies(all->lookups);
 	choice->core.total_cost += tp_cost_of_copies(tp_statement_facts(core).lookups);
