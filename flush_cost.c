@@ -92,9 +92,8 @@ close_dropped(void)
 }
 
 /*
- * Add saving, in planner cost units, to table's account, up to most.  An
- * account that exceeds that already is not changed.  Makes the account, in
- * TopMemoryContext, if table has none.
+ * Add saving, in planner cost units, to table's account, up to most; one that exceeds that
+ * already is not changed.  Makes the account, in TopMemoryContext, if table has none.
  */
 void
 tp_account_add(Oid table, Cost saving, Cost most)
@@ -130,9 +129,7 @@ tp_account_close(Oid table)
 		(void) hash_search(accounts, &table, HASH_REMOVE, NULL);
 }
 
-/*
- * Close all accounts.  Called when the pool has been flushed.
- */
+/* Close all accounts. */
 void
 tp_account_close_all(void)
 {
@@ -147,8 +144,8 @@ tp_account_close_all(void)
  */
 
 /*
- * The cost, in planner cost units, of a page that workers read in the leader's
- * memory: listing and pinning it, and a buffer of each worker's own.  Per launch.
+ * The cost, in planner cost units and for each launch, of a page that workers read in the
+ * leader's memory: listing and pinning it, and a buffer of each worker's own.
  */
 #define SHARE_PAGE_COST		0.07
 
@@ -193,9 +190,8 @@ add_writes(FlushCost *cost, LocalBufStats *stats, List *family)
 }
 
 /*
- * The cost and the charge of a flush of the tables relids, a List of Oid
- * without duplicates, with their TOAST tables and those of their indexes that
- * are in indexes, by the counts in stats.  The tables are locked.
+ * The cost and the charge of a flush of the tables relids, without duplicates and locked,
+ * with their TOAST tables and those of their indexes that are in indexes, by stats.
  */
 FlushCost
 tp_flush_cost_of_tables(LocalBufStats *stats, List *relids, List *indexes)
@@ -247,12 +243,11 @@ tp_flush_estimate(List *relids, List *indexes, bool user_code)
 }
 
 /*
- * Settle the accounts of tables relids when a flush of their families has left
- * this: the counts of pages that are still dirty, and, as shareable, of those
- * that workers read in the leader's memory instead.  Reduces each account to
- * the cost of the writes that are left, and adds what the workers' reading
- * costs, the share cost.  So once that has paid for the flush, the pages are
- * written.  The tables are locked.
+ * Settle the accounts of tables relids, which are locked, when a flush of their families has
+ * left this: the counts of pages that are still dirty, and, as shareable, of those that
+ * workers read in the leader's memory instead.  Reduces each account to the cost of the
+ * writes that are left, and adds the share cost.  So once that has paid for the flush, the
+ * pages are written.
  */
 void
 tp_settle_accounts(List *relids, LocalBufStats *left)

@@ -52,10 +52,7 @@ PG_FUNCTION_INFO_V1(temp_parallel_stats_reset);
  * ----------
  */
 
-/*
- * Raise an error in a parallel worker: for functions that look at the
- * session's pool, as a worker has another one.
- */
+/* Raise an error in a parallel worker, whose pool is not the session's. */
 static void
 refuse_in_worker(void)
 {
@@ -64,10 +61,8 @@ refuse_in_worker(void)
 }
 
 /*
- * Raise an error if workers may be reading temporary tables: for functions
- * that write or change pages of any table.  The server has workers only in
- * parallel mode, and leaves that after all of them have exited.  function is
- * the name for the message.
+ * Raise an error, with function's name, if workers may be reading temporary tables: the
+ * server leaves parallel mode after all of them have exited.
  */
 static void
 refuse_while_workers_read(const char *function)
@@ -82,9 +77,8 @@ refuse_while_workers_read(const char *function)
 }
 
 /*
- * Returns the OID of the table that the first argument names, if it is a
- * temporary table of this session that the caller owns, if must_own is set, or
- * may read.  Otherwise an error, see the head of this file.  Takes
+ * Returns the OID of the table that the first argument names, a temporary table of this
+ * session that the caller may read, or owns if must_own is set; otherwise an error.  Takes
  * AccessShareLock on the table, and keeps it until the end of the transaction.
  */
 static Oid
@@ -163,10 +157,7 @@ make_record(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
  * ----------
  */
 
-/*
- * pg_allocated_local_buffers() returns integer: the number of local buffers
- * that have storage.
- */
+/* pg_allocated_local_buffers() returns integer: local buffers that have storage */
 Datum
 pg_allocated_local_buffers(PG_FUNCTION_ARGS)
 {
@@ -175,9 +166,8 @@ pg_allocated_local_buffers(PG_FUNCTION_ARGS)
 }
 
 /*
- * pg_flush_local_buffers() returns bigint: write all dirty local buffers;
- * return the number of pages written.  This and the functions below raise an
- * error while workers may be reading the files.
+ * pg_flush_local_buffers() returns bigint
+ * Write all dirty local buffers; return their number.
  */
 Datum
 pg_flush_local_buffers(PG_FUNCTION_ARGS)
@@ -204,9 +194,8 @@ pg_flush_local_buffers_relation(PG_FUNCTION_ARGS)
 
 /*
  * pg_read_temp_relation(relation regclass, randomize boolean) returns bigint
- * Read all blocks of a temporary table's main fork into local buffers, in
- * order or in random order; return their number.  A table that is larger than
- * the pool evicts its own first pages.
+ * Read all blocks of a temporary table's main fork into local buffers, in order or in
+ * random order; return their number.
  */
 Datum
 pg_read_temp_relation(PG_FUNCTION_ARGS)
@@ -231,8 +220,8 @@ pg_read_temp_relation(PG_FUNCTION_ARGS)
 
 /*
  * pg_temp_buffers_dirty(relation regclass) returns bigint
- * Mark as dirty all pages of a temporary table that are in local buffers;
- * return their number.  Its indexes and its TOAST table are left as they are.
+ * Mark as dirty all pages of a temporary table, without its indexes and its TOAST table,
+ * that are in local buffers; return their number.
  */
 Datum
 pg_temp_buffers_dirty(PG_FUNCTION_ARGS)
@@ -252,9 +241,8 @@ pg_temp_buffers_dirty(PG_FUNCTION_ARGS)
 
 /*
  * pg_evict_local_buffers(relation regclass default null) returns record
- * Write the dirty pages of a temporary table, its indexes and its TOAST table,
- * or of all that the caller owns, and evict all of their pages that are not
- * pinned from the pool.
+ * Write the dirty pages of a temporary table, its indexes and its TOAST table, or of all
+ * that the caller owns, and evict those of their pages that are not pinned.
  */
 Datum
 pg_evict_local_buffers(PG_FUNCTION_ARGS)
@@ -282,10 +270,9 @@ pg_evict_local_buffers(PG_FUNCTION_ARGS)
  */
 
 /*
- * May the caller see which pages of the relation, NULL if it is not known, are
- * in the pool?  These are recently used pages; for an index, they may reveal
- * which keys were looked up.  Roles that may read the table may see them, and
- * so may those to which pg_buffercache shows all tables.
+ * May the caller see which pages of the relation, NULL if it is not known, are in the pool?
+ * Those of an index may reveal which keys were looked up.  Roles that may read the table may
+ * see them, and so may those to which pg_buffercache shows all tables.
  */
 static bool
 may_see_pages_of(const TempRelation *relation)
@@ -297,11 +284,9 @@ may_see_pages_of(const TempRelation *relation)
 
 /*
  * temp_parallel_pages() returns setof record: one row per buffer of the pool.
- * For a buffer that holds no page, only its number; for a page that the caller
- * may not see, nothing that identifies the page.  Pages of a file that the
- * running transaction has dropped have no relation.  No row before the
- * session's first use of a temporary table.  As pg_buffercache_pages() of
- * contrib's pg_buffercache_pages.c.
+ * For a buffer that holds no page, only its number; for a page that the caller may not see,
+ * nothing that identifies it.  Pages of a file that the running transaction has dropped have
+ * no relation.  As pg_buffercache_pages() of contrib's pg_buffercache_pages.c.
  */
 Datum
 temp_parallel_pages(PG_FUNCTION_ARGS)
@@ -361,9 +346,8 @@ temp_parallel_pages(PG_FUNCTION_ARGS)
 
 /*
  * temp_parallel_flush_cost(relation regclass) returns record
- * The dirty pages of a temporary table, its indexes and its TOAST table; what
- * the planner would charge now for flushing them if the account were empty, in
- * planner cost units; and the account.
+ * The dirty pages of a temporary table, its indexes and its TOAST table; the cost of
+ * flushing them with the search, and the account, in planner cost units.
  */
 Datum
 temp_parallel_flush_cost(PG_FUNCTION_ARGS)
@@ -385,10 +369,7 @@ temp_parallel_flush_cost(PG_FUNCTION_ARGS)
 	return make_record(fcinfo, values, nulls);
 }
 
-/*
- * temp_parallel_stats() returns record: the counters of the calling session,
- * and the processors that it may use.
- */
+/* temp_parallel_stats() returns record: the session's counters, and its processors */
 Datum
 temp_parallel_stats(PG_FUNCTION_ARGS)
 {
@@ -412,10 +393,7 @@ temp_parallel_stats(PG_FUNCTION_ARGS)
 	return make_record(fcinfo, values, nulls);
 }
 
-/*
- * temp_parallel_stats_reset() returns void: the counters of the calling session
- * are zero from now on.  They decide nothing, so that nothing else changes.
- */
+/* temp_parallel_stats_reset() returns void: zero the session's counters */
 Datum
 temp_parallel_stats_reset(PG_FUNCTION_ARGS)
 {

@@ -105,10 +105,7 @@ assign_setting(const char *newval, void *extra)
 	has_pool = true;
 }
 
-/*
- * Define the setting.  Called once, when the module is loaded.  Users cannot set what
- * is PGC_SIGHUP.
- */
+/* Define the setting, once.  Users cannot set what is PGC_SIGHUP. */
 void
 tp_define_index_setting(void)
 {
@@ -123,10 +120,7 @@ tp_define_index_setting(void)
 							   NULL, assign_setting, NULL);
 }
 
-/*
- * At the end of a worker's transaction: raise an internal error if it has changed a
- * page of the table.
- */
+/* At the end of a worker's transaction: an error if it has changed a page of the table. */
 void
 tp_check_index_worker(void)
 {
@@ -145,9 +139,9 @@ tp_check_index_worker(void)
  */
 
 /*
- * Is there user code in the expressions or the predicate of index?  Looks at those in the
- * catalog: a relation's descriptor keeps what a function was when it was inlined, and
- * each worker inlines what it is now.
+ * Is there user code in the expressions or the predicate of index in the catalog?  A
+ * relation's descriptor keeps what a function was when it was inlined; each worker inlines
+ * what it is now.
  */
 static bool
 has_user_code(Relation index)
@@ -171,9 +165,8 @@ has_user_code(Relation index)
 }
 
 /*
- * Why the build of index must not have workers, or NULL if it may.  What compares,
- * hashes or summarizes keys is found by the operator class and the keys' types.  That
- * of enums is core's.
+ * Why the build of index must not have workers, or NULL if it may.  What compares, hashes or
+ * summarizes keys is found by the operator class and the keys' types, for enums core's.
  */
 static const char *
 refusal_to_build(Relation heap, Relation index)
@@ -205,10 +198,9 @@ refusal_to_build(Relation heap, Relation index)
 }
 
 /*
- * The cost of a comparison of keys that are passed by value, or not, in
- * cpu_operator_cost, from times of builds of 2 million rows.  The planner's estimate
- * for a sort is of little use here: it knows nothing of abbreviated keys and of
- * collations.
+ * The cost of a comparison of keys that are passed by value, or not, in cpu_operator_cost,
+ * from times of builds of 2 million rows.  The planner's estimate for a sort knows nothing of
+ * abbreviated keys and collations.
  */
 #define COMPARE_BY_VALUE	0.65
 #define COMPARE_BY_REFERENCE	2.0
@@ -216,8 +208,8 @@ refusal_to_build(Relation heap, Relation index)
 #define LOOK_AT_PAGE		0.5
 
 /*
- * The number of rows of heap, by the page in its middle.  Most indexes are built before
- * the first ANALYZE, when the planner knows no more than the types of its columns.
+ * The number of rows of heap, by the page in its middle: before the first ANALYZE, the
+ * planner knows only the types of its columns.
  */
 static double
 rows_by_a_page(Relation heap)
@@ -231,9 +223,8 @@ rows_by_a_page(Relation heap)
 }
 
 /*
- * Do workers save more than it costs to prepare heap?  If only writing its dirty
- * pages is too high, its account is credited with what they would have saved (see
- * flush_cost.c).  toast_pages: those of its TOAST table.
+ * Do workers save more than it costs to prepare heap, with a TOAST table of toast_pages?  If
+ * only the writing of dirty pages costs too much, heap's account gets what they would save.
  */
 static bool
 pays(Relation heap, Relation index, IndexInfo *info, double toast_pages)
@@ -273,10 +264,9 @@ pays(Relation heap, Relation index, IndexInfo *info, double toast_pages)
  */
 
 /*
- * Change the pages of rel, the table or its TOAST table, as far as those who read
- * them for a build would.  Returns whether the index will lack rows that snapshots taken
- * before see: a HOT chain is broken, as heapam_index_build_range_scan() of
- * heapam_handler.c has it.  Can be canceled.
+ * Change the pages of rel, the table or its TOAST table, as far as reading them for a build
+ * would.  Returns whether a HOT chain is broken, so that the index lacks rows that older
+ * snapshots see: as heapam_index_build_range_scan() of heapam_handler.c.  Can be canceled.
  */
 static bool
 change_pages_as_readers(Relation rel)
@@ -326,10 +316,7 @@ change_pages_as_readers(Relation rel)
 	return broken;
 }
 
-/*
- * If heap may be and is worth to be prepared for info->ii_ParallelWorkers, do so.
- * Otherwise, returns the reason.
- */
+/* Prepare heap for info->ii_ParallelWorkers.  Returns why not, or NULL. */
 static const char *
 prepare_table(Relation heap, Relation index, IndexInfo *info)
 {
@@ -393,10 +380,7 @@ typedef struct PlannedIndex
 	const IndexAmRoutine *own;	/* its access method's */
 } PlannedIndex;
 
-/*
- * The ambuild that the index gets in tp_index_build_is_planned().  Raises what the
- * access method's raises.
- */
+/* The ambuild that the index gets.  Raises what the access method's raises. */
 static IndexBuildResult *
 build_index(Relation heap, Relation index, IndexInfo *info)
 {
@@ -443,10 +427,10 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 }
 
 /*
- * In the planner's hook for relations: does plan_create_index_workers() ask for the
- * table of an index that is about to be built, relid?  It makes a query without a
- * join tree, as else only CLUSTER does.  The index is open, and its file is empty; if
- * relid is a temporary table of this session, have our ambuild called.
+ * In the planner's hook for relations: if plan_create_index_workers() asks for relid, a
+ * temporary table of this session, an index of which is about to be built, have our ambuild
+ * called.  It makes a query without a join tree, as else only CLUSTER does.  The index is
+ * open, and its file is empty.
  */
 void
 tp_index_build_is_planned(PlannerInfo *root, Oid relid)

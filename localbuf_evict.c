@@ -96,10 +96,9 @@ drop_clean_pages(HTAB *relations, LocalBufEviction *result)
 }
 
 /*
- * Write the dirty pages of relations, a hash table of TempRelation, without
- * setting hints, as they are not read again soon, and evict all of their pages that
- * are not pinned from the pool.  Raises the storage manager's errors, and can be
- * canceled.
+ * Write the dirty pages of relations, a hash table of TempRelation, without setting hints,
+ * and evict those of their pages that are not pinned.  Raises the storage manager's errors,
+ * and can be canceled.
  */
 static LocalBufEviction
 evict_local_buffers(HTAB *relations)
@@ -114,7 +113,7 @@ evict_local_buffers(HTAB *relations)
 	return result;
 }
 
-/* Evict the pages of table relid, which is locked, and of its whole family. */
+/* Evict the pages of the family of table relid, which is locked. */
 LocalBufEviction
 tp_evict_local_buffers_of_table(Oid relid)
 {
@@ -124,10 +123,7 @@ tp_evict_local_buffers_of_table(Oid relid)
 	return evict_local_buffers(relations);
 }
 
-/*
- * Evict the pages of all temporary relations that the caller owns.  Pages of other
- * relations stay, and are counted as skipped.
- */
+/* The same for all that the caller owns.  Pages of others stay, and count as skipped. */
 LocalBufEviction
 tp_evict_owned_local_buffers(void)
 {
@@ -175,8 +171,8 @@ shuffled_blocks(BlockNumber n)
 }
 
 /*
- * Read all blocks of the main fork of rel, a temporary table, into local
- * buffers, in order or in random order; return their number.  Can be canceled.
+ * Read all blocks of the main fork of rel, a temporary table, into local buffers, in order
+ * or, if randomize, in random order; return their number.  Can be canceled.
  */
 BlockNumber
 tp_read_into_local_buffers(Relation rel, bool randomize)

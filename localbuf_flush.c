@@ -77,12 +77,10 @@ hint_about(TransactionId xid, KnownXid *known, uint16 committed, uint16 aborted)
 }
 
 /*
- * Set hints on the rows of page, which is of a heap's main fork.  *known is
- * zeroed before the first page of a flush, and passed on from page to page.
- * As SetHintBits() and HeapTupleSatisfiesMVCC() of heapam_visibility.c.
- *
- * The caller writes the page whether or not it has changed.  Raises an error
- * if the status of a transaction cannot be read.
+ * Set hints on the rows of page, which is of a heap's main fork and is written next.
+ * *known is zeroed before the first page of a flush.  As SetHintBits() and
+ * HeapTupleSatisfiesMVCC() of heapam_visibility.c.  Raises an error if the status of a
+ * transaction cannot be read.
  */
 static void
 heap_set_hints(Page page, KnownXids *known)
@@ -105,10 +103,7 @@ heap_set_hints(Page page, KnownXids *known)
 			mask |= hint_about(HeapTupleHeaderGetRawXmin(tuple), &known->xmin,
 							   HEAP_XMIN_COMMITTED, HEAP_XMIN_INVALID);
 
-		/*
-		 * Most rows have never been deleted.  A reader looks up the deletion
-		 * only if the insertion has committed.
-		 */
+		/* a reader looks up the deletion only if the insertion has committed */
 		if ((mask & (HEAP_XMAX_INVALID | HEAP_XMAX_COMMITTED |
 					 HEAP_XMAX_IS_MULTI)) == 0 &&
 			(mask & HEAP_XMIN_COMMITTED) != 0 &&
@@ -145,9 +140,8 @@ compare_buffers(const void *a, const void *b)
 }
 
 /*
- * Does the page of next directly follow that of prev, in the same file?  A
- * fork has a file for every RELSEG_SIZE blocks, and from 18 on a write must
- * not cross from one to the next: see mdwritev() of md.c.
+ * Does the page of next directly follow that of prev, in the same segment?  From 18 on, a
+ * write must not cross from one to the next: see mdwritev() of md.c.
  */
 static bool
 follows(BufferDesc *prev, BufferDesc *next)
@@ -160,11 +154,10 @@ follows(BufferDesc *prev, BufferDesc *next)
 }
 
 /*
- * Write nbuffers dirty local buffers, FLUSH_BATCH at most, with consecutive
- * blocks of one file, and mark them clean.  If set_hints, their rows get hints
- * first; known is what has been looked up about transactions so far.  As
- * FlushLocalBuffer() of localbuf.c (17: GetLocalVictimBuffer(), 15: LocalBufferAlloc()).
- * Raises an internal error if one of the pages is listed.
+ * Write nbuffers dirty local buffers, FLUSH_BATCH at most, with consecutive blocks of one
+ * file, and mark them clean.  If set_hints, their rows get hints first; for known, see
+ * heap_set_hints().  As FlushLocalBuffer() of localbuf.c (17: GetLocalVictimBuffer(), 15:
+ * LocalBufferAlloc()).  Raises an internal error if one of the pages is listed.
  */
 static void
 write_batch(const int *buffers, int nbuffers, bool set_hints, KnownXids *known)
@@ -239,14 +232,10 @@ tp_write_buffers(int *dirty, int ndirty, HTAB *relations)
 }
 
 /*
- * Discard the pages of relations that another session has dropped, as a
- * superuser may.  Core keeps them, and whatever has to write one fails with
- * "could not open file", for as long as the session lasts.  relations are those
- * of this session.
- *
- * A relation without a row in pg_class that the running transaction has
- * dropped, truncated or rewritten, and may roll back to, still has its file; a
- * relation with a row but no file is an error.
+ * Discard the pages of relations that another session has dropped, as a superuser may.
+ * Core keeps them, and whatever has to write one fails with "could not open file".
+ * relations are those of this session, of which one without a file is an error.  A file that
+ * the running transaction has dropped, and may roll back to, still exists.
  */
 static void
 discard_dropped_relations(HTAB *relations)

@@ -79,9 +79,8 @@ tp_table_indexes(Oid relid)
 }
 
 /*
- * Does rel's main fork consist of heap pages on which hints may be set?  Also
- * false if the running transaction has created the file, as then no hint can
- * be set for the rows that it has inserted.
+ * Does rel's main fork consist of heap pages on which hints may be set?  Not if the running
+ * transaction has created the file: it has inserted the rows.
  */
 static bool
 takes_hints(Relation rel)
@@ -158,10 +157,7 @@ tp_make_relations(void)
 					   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
-/*
- * The entry of relations with this locator, made if there is none: all else in it is
- * 0 then.
- */
+/* The entry of relations with this locator, made if there is none, with zeros. */
 TempRelation *
 tp_enter_relation(HTAB *relations, RelFileLocator locator)
 {

@@ -53,22 +53,18 @@
 #include "localbuf.h"
 
 /*
- * Buffers of the smallest pool that is shared.  A smaller one has no room for
- * pages that stay pinned while the leader runs its own part of the plan.
+ * Buffers of the smallest pool that is shared: a smaller one has no room for pages that stay
+ * pinned while the leader runs the plan.
  */
 #define LEAST_POOL		256
 
 /*
- * Buffers that are not pinned for workers if the statement runs code that is not
- * core's: what functions need that the leader calls is not known.  So many are as good
- * as the default pool.
+ * Buffers that are not pinned for workers if the statement runs user code, whose needs are
+ * not known: as many as the default pool has.
  */
 #define USER_CODE_PINS	1024
 
-/*
- * Address space is limited if less is left than this many times the pool, used or not:
- * the rest is for queries.
- */
+/* Address space is limited if less is left for queries than this many times the pool. */
 #define ADDRESS_SPACE_FACTOR	4
 
 static SharedMemory memory;
@@ -76,9 +72,8 @@ static const char *failure = NULL;	/* why the pool is not shared */
 static bool workers_can_map = false;
 
 /*
- * The buffers that are listed: by their numbers, and in the order in which
- * they have been listed.  What runs within a statement ends before that does,
- * so it unlists its own.
+ * The buffers that are listed: by their numbers, and in the order in which they have been
+ * listed.  A statement within another one ends first, so it unlists its own.
  */
 static bool *is_listed = NULL;
 static int *listed = NULL;
@@ -118,9 +113,7 @@ address_space_is_limited(Size size)
 		(limit.rlim_cur - present) / ADDRESS_SPACE_FACTOR < size;
 }
 
-/*
- * Make the file for npages buffers, and map it.  Returns why not, or NULL.
- */
+/* Make the file for npages buffers, and map it.  Returns why not, or NULL. */
 static const char *
 map_memory(int npages)
 {
@@ -267,9 +260,8 @@ fills_temp_relation(Node *statement)
 }
 
 /*
- * Have the pool's memory shared, if that has not been tried, and statement, a PlannedStmt
- * or a utility statement, may be the first to fill a temporary relation.  To be called in
- * a transaction, in the leader.
+ * Have the pool's memory shared, if that has not been tried and statement, a PlannedStmt or
+ * a utility statement, may fill a temporary relation.  To be called in a transaction.
  */
 void
 tp_share_before(Node *statement)
@@ -323,8 +315,7 @@ tp_map_leader(const SharedMemory *memory)
 
 /*
  * Note, in the leader, what workers that were given shared say of that.  If one of them
- * could not map the memory, no more pages are shared in this session; buffers keep their
- * memory.
+ * could not map the memory, no more pages are shared in this session.
  */
 void
 tp_note_mapping(const FlushShared *shared)
@@ -371,11 +362,10 @@ tp_most_shared_pages(bool user_code)
 }
 
 /*
- * List those of the ndirty dirty buffers whose numbers are in dirty that are
- * listed already for workers that run, and at most limit others that are
- * shared, in shared, which has room for shared->capacity of them.  relations
- * are theirs, and count the pages that are listed.  Returns the number of buffers that
- * are not listed, which have to be written, and are the first in dirty then.
+ * List those of the ndirty dirty buffers whose numbers are in dirty that are listed already
+ * for workers that run, and at most limit others that are shared, in shared.  relations are
+ * theirs, and count the pages that are listed.  Returns the number of buffers that are not
+ * listed, which have to be written, and are the first in dirty then.
  */
 int
 tp_list_buffers(FlushShared *shared, int limit, int *dirty, int ndirty,
@@ -430,7 +420,7 @@ tp_list_buffers(FlushShared *shared, int limit, int *dirty, int ndirty,
 }
 
 /*
- * Unlist all buffers but the first ones that were listed, of that number.  The workers
+ * Unlist all buffers but the first ones that were listed, of that number, when the workers
  * that read the others have exited.  unpin is not set after an error, when the resource
  * owner unpins them; then this raises nothing.
  */
@@ -465,10 +455,7 @@ tp_listed_buffers(void)
 	return nlisted;
 }
 
-/*
- * Why the pool, or a part of it, is not shared; or NULL if it is, or nothing is known
- * yet.
- */
+/* Why the pool, or a part of it, is not shared; NULL if it is, or nothing is known yet. */
 const char *
 tp_sharing_failure(void)
 {
@@ -492,11 +479,10 @@ tp_buffer_is_shared(int i)
 }
 
 /*
- * The number of buffers, from the first one on, after which no buffer has ever been
- * used.  Core uses buffers for the first time in the order of their numbers (see
- * GetLocalVictimBuffer(), in 15 LocalBufferAlloc(), of localbuf.c), but passes over one
- * for good if it cannot allocate its memory.  In the shared file, the used ones are the
- * pages that exist.
+ * The number of buffers after which no buffer has ever been used.  Core uses buffers for the
+ * first time in the order of their numbers (see GetLocalVictimBuffer(), in 15
+ * LocalBufferAlloc(), of localbuf.c), but may pass over some.  In the shared file, the used
+ * ones are the pages that exist.
  */
 int
 tp_used_buffers(void)

@@ -26,9 +26,9 @@
 #include "localbuf.h"
 
 /*
- * Set *buffers to the numbers of the buffers that hold a page of relations, a
- * hash table of TempRelation, or of any relation if that is NULL; if dirty is
- * set, only of those that are dirty and not listed.  Returns their number.
+ * Set *buffers to the numbers of the buffers that hold a page of relations, a hash table of
+ * TempRelation, or if that is NULL, of any relation; if dirty is set, only of those that are
+ * dirty and not listed.  Returns their number.
  */
 int
 tp_find_buffers(HTAB *relations, bool dirty, int **buffers)

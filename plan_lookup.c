@@ -55,10 +55,7 @@ pages_of_lookup(const Lookup *lookup)
 	return pages;
 }
 
-/*
- * How many different pages do lookups, a List of Lookup, read, each in its scan?
- * Those in subplans are left out unless with_subplans is set.
- */
+/* How many different pages do lookups, a List of Lookup, with subplans or not, read? */
 double
 tp_pages_of_lookups(List *lookups, bool with_subplans)
 {
@@ -75,16 +72,10 @@ tp_pages_of_lookups(List *lookups, bool with_subplans)
 	return pages;
 }
 
-/*
- * The cost, in planner cost units, of copying a page from the operating system's
- * cache into a local buffer, and of evicting another one.
- */
+/* In planner cost units: to copy a page from the system's cache into a local buffer. */
 #define COPY_PAGE_COST		0.7
 
-/*
- * How closely the order of a table's rows is that of the first column of its index
- * indexid: between 0 and 1, the square of the correlation that ANALYZE has found.
- */
+/* The square of the correlation that ANALYZE has found of the first column of an index. */
 static double
 index_correlation(Oid indexid)
 {
@@ -112,9 +103,8 @@ index_correlation(Oid indexid)
 }
 
 /*
- * How many pages lookup reads, each as often as it is read, if it is by an index or
- * a bitmap: of an index one each time and, of the table, one for the first row and
- * one for each other row that is not next to it.
+ * How often lookup reads a page, if it is by an index or a bitmap: of an index once each
+ * time and, of the table, for the first row and each other row that is not next to it.
  */
 static double
 reads_of_lookup(const Lookup *lookup)
@@ -137,9 +127,8 @@ reads_of_lookup(const Lookup *lookup)
 }
 
 /*
- * What lookups, a List of Lookup, in temporary tables cost each process, a worker or a
- * leader, beyond the planner's estimate, which includes reading each page
- * once: 0 or more, in planner cost units.  Subplans are not counted.
+ * What lookups, a List of Lookup, without subplans, cost each process, in planner cost
+ * units, beyond the planner's estimate, which includes reading each page once.
  */
 Cost
 tp_cost_of_copies(List *lookups)

@@ -46,8 +46,7 @@ static void make_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
 
 /*
  * The children of an append relation that have not been proved empty, as in
- * set_append_rel_pathlist() of allpaths.c.  Raises an error if the stack is too
- * deep, so that recursive callers need not check.
+ * set_append_rel_pathlist() of allpaths.c.  Raises an error if the stack is too deep.
  */
 static List *
 live_children(PlannerInfo *root, Index rti)
@@ -80,10 +79,7 @@ live_children(PlannerInfo *root, Index rti)
 static bool
 table_may_be_parallel(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 {
-	/*
-	 * Another session's temporary table is an error later.  For a temporary
-	 * table with another access method than heap there is no read-only phase.
-	 */
+	/* of another session: an error later; not a heap: no read-only phase */
 	if (!rte->inh && get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP &&
 		!tp_is_session_temp_table(rte->relid))
 		return false;
@@ -214,9 +210,8 @@ make_subquery_paths(PlannerInfo *root, RelOptInfo *rel, Path *old)
 }
 
 /*
- * Are the paths of this kind of relation to be made anew?  True for those kinds in
- * set_rel_pathlist() of allpaths.c that can have partial paths, except foreign
- * tables: a foreign-data wrapper is asked for its paths only once.
+ * Are the paths of this kind of relation to be made anew?  Those in set_rel_pathlist() of
+ * allpaths.c that can have partial paths, except foreign tables, whose wrapper is asked once.
  */
 static bool
 makes_new_paths(RangeTblEntry *rte)
@@ -227,10 +222,7 @@ makes_new_paths(RangeTblEntry *rte)
 		rte->relkind != RELKIND_FOREIGN_TABLE && rte->tablesample == NULL;
 }
 
-/*
- * Keep the paths of rel, and mark them parallel safe.  Custom paths keep the
- * flag that their provider has set.
- */
+/* Mark the paths of rel as parallel safe, but for custom ones, of which providers know. */
 static void
 keep_paths(RelOptInfo *rel)
 {
@@ -266,10 +258,9 @@ make_child_paths(PlannerInfo *root, RelOptInfo *child)
 }
 
 /*
- * Set consider_parallel of rel and its children, and make their paths anew
- * where that is possible, as set_rel_pathlist() and set_append_rel_pathlist()
- * of allpaths.c.  The old paths are not freed: other relations may refer to
- * them.
+ * Set consider_parallel of rel and its children, and make their paths anew where that is
+ * possible, as set_rel_pathlist() and set_append_rel_pathlist() of allpaths.c.  The old
+ * paths are not freed, as other relations may refer to them.
  */
 static void
 make_paths(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
@@ -303,10 +294,7 @@ make_paths(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 		make_table_paths(root, rel);
 }
 
-/*
- * Does rel, or one of its children, read a temporary table, for which core has
- * refused parallel paths?
- */
+/* Does rel, or one of its children, read a temporary table? */
 static bool
 barred_by_temp_table(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 {
@@ -340,12 +328,11 @@ take_partial_paths(PlannerInfo *root, RelOptInfo *rel)
 }
 
 /*
- * Give rel the paths that it would have if its temporary tables were
- * permanent, and the statement a SELECT: the planner may have looked at rel before
- * plan_call.c told it that the statement may be parallel.  But take those of a query with
- * FOR UPDATE, of a function that has been inlined: core looks only before that.  For
- * set_rel_pathlist_hook, whose arguments these are, and a rel that is not a
- * child: its paths have been made, and none has been gathered.
+ * Give rel the paths that it would have if its temporary tables were permanent, and the
+ * statement a SELECT: the planner may have looked at rel before plan_call.c told it that the
+ * statement may be parallel.  But take those of a query with FOR UPDATE, of a function that
+ * has been inlined: core looks only before that.  For set_rel_pathlist_hook, whose arguments
+ * these are, and a rel that is not a child.
  */
 void
 tp_add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
@@ -369,10 +356,9 @@ tp_add_worker_visible_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
 
 /*
  * If root has array_agg(), have each of its aggregates computed by one process: processes
- * would send each other the values by the functions for the binary format of their type.
- * What is read may then be another value, as text is converted from and to the client's
- * encoding, or an error, as the constraints of a domain are checked again.  Core sees to none
- * of this.  To be called before core makes paths for grouping.
+ * would send each other values in the binary format of their type.  That converts text from
+ * and to the client's encoding, and checks domains again, so that another value or an error
+ * may come of it.  To be called before core makes paths for grouping.
  */
 void
 tp_aggregate_arrays_in_leader(PlannerInfo *root)

@@ -54,10 +54,7 @@ typedef struct Portions
 	bool		one_row;		/* at most one, for certain? */
 } Portions;
 
-/*
- * The link to the only child of plan if it reads that as its own rows are asked for,
- * otherwise NULL.
- */
+/* The link to the child of plan, if it reads only that and as its own rows are asked for. */
 static Plan **
 lazily_read_child(Plan *plan)
 {
@@ -109,9 +106,9 @@ is_of_computed_values(Node *node)
 }
 
 /*
- * Is node an aggregate whose final function may do anything, or fail though its transition
- * functions do not?  Those of users; of core's, ordered-set aggregates (a wrong fraction),
- * and those of jsonb (a key that is not unique) and of intervals (infinite ones).
+ * Is node an aggregate whose final function may do anything, or fail?  Those of users; of
+ * core's, ordered-set aggregates (a wrong fraction), and those of jsonb (a key that is not
+ * unique) and of intervals (infinite ones).
  */
 static bool
 may_fail_in_the_end(Node *node)
@@ -187,8 +184,7 @@ is_subplan(Node *node)
 
 /*
  * Do expressions, evaluated as rows of stmt are asked for, have a subquery whose workers
- * have ended then?  Those of a CTE, which is executed only as far as its rows are read, end
- * with the part that is run ahead.
+ * have ended then?  Those of a CTE end with the part that is run ahead.
  */
 static bool
 need_ended_workers(PlannedStmt *stmt, List *expressions)
@@ -206,8 +202,8 @@ need_ended_workers(PlannedStmt *stmt, List *expressions)
 }
 
 /*
- * Is there a Gather in plan, of stmt, whose rows are not all read, as by LIMIT or EXISTS,
- * which stop early?  Workers would read more of their input.  early: is that so of plan?
+ * Is there a Gather in plan, of stmt, whose rows are not all read, as by LIMIT or EXISTS, so
+ * that workers read more than one process would?  early: is that so of plan itself?
  */
 static bool
 gathers_stop_early(PlannedStmt *stmt, Plan *plan, bool early)
@@ -235,9 +231,8 @@ gathers_stop_early(PlannedStmt *stmt, Plan *plan, bool early)
 }
 
 /*
- * Find what of stmt can be run ahead.  A Limit directly above goes with it, so that
- * no more rows are sorted and kept than it returns.  Allocates in the current
- * memory context.
+ * Find what of stmt can be run ahead.  A Limit directly above goes with it, so that no more
+ * rows are sorted and kept than it returns.
  */
 static Portions
 find_portions(PlannedStmt *stmt)
@@ -306,8 +301,8 @@ tp_finds_first_row_late(PlannedStmt *serial)
 }
 
 /*
- * Replace node, a part of an expression of an aggregation, by a reference to a column
- * of *columns, a target list of what only the aggregation itself can evaluate.
+ * Replace parts of node, an expression of an aggregation, by references to *columns, a
+ * target list of what only the aggregation itself can evaluate.
  */
 static Node *
 take_from_column(Node *node, List **columns)
@@ -329,8 +324,8 @@ take_from_column(Node *node, List **columns)
 }
 
 /*
- * Make the node above the place of portions, which has its InitPlans from then on; of
- * an aggregation, the node gets what is computed of the groups.
+ * Make the node above the place of portions, from which it takes the InitPlans and, of an
+ * aggregation, what is computed of the groups.
  */
 static CustomScan *
 make_node(const Portions *portions, int plan_node_id)
@@ -362,8 +357,8 @@ make_node(const Portions *portions, int plan_node_id)
 
 /*
  * Are expressions evaluated at the same time in plans of the same query with these
- * portions, of which alone is that without workers?  If that evaluates nothing after its
- * first row, have everything of portions run ahead, down from *top.
+ * portions, of which alone is without workers?  If that computes nothing after its first
+ * row, has everything of portions run ahead, down from *top.
  */
 static bool
 computes_at_the_same_time(Portions *portions, const Portions *alone, Plan **top)
@@ -394,9 +389,7 @@ computes_at_the_same_time(Portions *portions, const Portions *alone, Plan **top)
  * same as serial, the plan without workers, when the first row is asked for; otherwise it
  * must not be used, and needs parallel mode as before.  Returns why it is refused, and in
  * *ours and *first_row what the two plans cost to their first row.  Changes stmt in place.
- *
- * A cursor can move backward if serial can.  Core decides that by the plan, unless
- * it was told.
+ * A cursor can move backward if serial can, as core decides that by the plan.
  */
 Refusal
 tp_place_for_portions(PlannedStmt *stmt, PlannedStmt *serial, const PlanFacts *all,
@@ -461,14 +454,11 @@ groups_compute(Plan *plan)
 }
 
 /*
- * The node for an execution of stmt, which has been planned with workers, of which
- * not all rows are asked for; and in *place what it is to be put above.  NULL if the
- * statement is not to be run ahead.  first is the plan of one of its flush nodes, and
- * saving what workers save.  The plan, which may be cached, is not
- * changed; nor can what an aggregation computes be taken out of it.  The
- * query itself is not known here: what core would do without workers is
- * estimated, and whether it would compute something of groups, or above them, before its
- * first row or later is not known.
+ * The node for an execution of stmt, which has been planned with workers, of which not all
+ * rows are asked for; and in *place what it is to be put above.  NULL if the statement is
+ * not to be run ahead.  first is the plan of one of its flush nodes, and saving what workers
+ * save.  The plan, which may be cached, is not changed.  The query is not known here, so
+ * what core would do without workers is estimated, and nothing may be computed of groups.
  */
 CustomScan *
 tp_node_for_execution(PlannedStmt *stmt, const FlushPlan *first, Cost saving,

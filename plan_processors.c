@@ -38,9 +38,8 @@
 
 /*
  * Returns the number of processors that the session may use, at least 1:
- * temp_parallel.processors, or if that is 0, those that this process could be
- * scheduled on when this was first called, or where the system does not tell,
- * those that are online.
+ * temp_parallel.processors, or if that is 0, those that this process could be scheduled on
+ * when this was first called, or if that is not known, those that are online.
  */
 int
 tp_usable_processors(void)
@@ -93,10 +92,7 @@ repeated_cost(Plan *plan)
 	return cost;
 }
 
-/*
- * The number of processes among which the planner divides the rows of a
- * partial path: get_parallel_divisor() of costsize.c, for so many workers.
- */
+/* get_parallel_divisor() of costsize.c, for so many workers. */
 static double
 parallel_divisor(int workers)
 {

@@ -94,8 +94,8 @@ index_has(Relation index, const Bitmapset *columns)
 }
 
 /*
- * Refuse for the unique indexes and exclusion constraints of table: one that is checked as
- * each row is changed, or any one beside the arbiters.
+ * Refuse for a unique index or exclusion constraint of table that is checked as each row is
+ * changed, or is not one of the arbiters.
  */
 static Refusal
 refusal_by_indexes(Relation table, const RowChanges *changes)
@@ -177,10 +177,7 @@ function_depends_on_order(Oid function, void *context)
 	return result;
 }
 
-/*
- * Is node a call of a user's function that leaves out arguments?  The planner adds their
- * default values, which may call any function.
- */
+/* Does node leave out arguments of a user's function?  Their defaults may call others. */
 static bool
 leaves_arguments_out(Node *node)
 {
@@ -202,8 +199,8 @@ calls_by_order(Node *node, PlannedStmt *stmt)
 }
 
 /*
- * Does a CHECK constraint of table, or a column that is generated, call a function that may
- * look at other rows, or check a domain?  stmt is made anew if what they call changes.
+ * Does a CHECK constraint or a generated column of table call such a function, or check a
+ * domain?  stmt is made anew if what they call changes.
  */
 static bool
 checks_by_function(Relation table, PlannedStmt *stmt)
@@ -272,12 +269,11 @@ row_changes(ModifyTable *modify, Oid table)
 
 /*
  * May the order in which stmt changes rows decide whether it fails?  above is what is
- * evaluated for each row as that is changed, defaults among them: a function that may look at
- * the rows changed so far, or be noticed by the query, is refused.
+ * evaluated for each row as that is changed, defaults among them.
  *
  * Looks at all partitions of a table into which INSERT inserts, of which the server locks
- * those that get a row.  So each is locked only for the look, as a lock on all of them could
- * block or deadlock others, or fill the lock table; stmt is made anew if one changes.
+ * only those that get a row.  So each is locked only for the look: locks on all of them could
+ * block or deadlock others, or fill the lock table.  stmt is made anew if one changes.
  */
 Refusal
 tp_order_refusal(PlannedStmt *stmt, List *above)
