@@ -58,7 +58,6 @@ extern void tp_worker_refuse_statement(List *rtable);
 extern void tp_worker_refuse_query(Query *query);
 extern void tp_worker_refuse_table(RangeTblEntry *rte);
 extern void tp_worker_refuse_utility(Node *statement);
-extern bool tp_too_many_to_refuse(Cost saving);
 extern void tp_refuse_other_relations(List *relids, List *indexes);
 extern void tp_release_other_relations(void);
 extern void tp_refuse_again(Oid relid);

@@ -4,15 +4,13 @@
  *	  Execution of the flush node, Custom Scan (TempFlush), which has the dirty pages
  *	  of temporary tables written, or listed, before workers read them.
  *
- * The node stands below a Gather and returns its child's rows.  It flushes in
- * the callbacks that the executor calls in the leader before it launches
- * workers.  For a cursor, a partial fetch, or a plan that is left to the leader, they
- * are not called and nothing is written.  A worker with the node in its plan gets
- * access to the node's tables (exec_worker.c).
+ * The node stands below a Gather and returns its child's rows.  It flushes in the callbacks
+ * that the executor calls in the leader before it launches workers, not for a cursor, a
+ * partial fetch, or a plan that is left to the leader.  A worker with the node in its plan
+ * gets access to the node's tables (exec_worker.c).
  *
- * Where the planner has limited the number of processes (plan_processors.c), the node
- * has no more workers launched, and in the leader it returns no rows once there
- * are that many.
+ * Where the planner has limited the number of processes (plan_processors.c), the node has no
+ * more workers launched, and in the leader returns no rows once there are that many.
  *
  * The invariant: when a worker starts, its plan's tables are read-only, and every page
  * of each table and index that it may read is in the files as the leader sees it, or

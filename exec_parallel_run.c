@@ -30,37 +30,22 @@
  */
 
 static const char leader_is_cheaper[] = "the leader alone is cheaper now";
-static const char many_temp_tables[] = "workers would have to open too many temporary tables";
 
 /*
- * The second look: why is it cheaper to run a parallel plan, of which these are the flush
- * nodes, without workers, or NULL?  A cached plan may have been made before its tables
- * were filled: the charge is higher than it was then, and than what the workers save, of
- * both of which saving is the note in the plan (plan_note.c).  Or workers would run user
- * code, and have to open more tables before that than they pay for
- * (exec_worker_refuse.c), which the planner does not know.  Allocates in the current
- * memory context, and frees nothing.
+ * The second look: is it cheaper to run a parallel plan, of which these are the flush nodes,
+ * without workers?  A cached plan may have been made before its tables were filled: the
+ * charge is higher than it was then, and than what the workers save, of both of which saving
+ * is the note in the plan (plan_note.c).  Allocates in the current memory context, and frees
+ * nothing.
  */
-static const char *
-why_leader_is_cheaper(List *flush_nodes, const FlushSaving *saving)
+static bool
+is_leader_cheaper(List *flush_nodes, const FlushSaving *saving)
 {
 	FlushCost	now = tp_flush_estimate(saving->relids, saving->indexes,
 										tp_flush_node_plan(linitial(flush_nodes))->any_user_code);
 	Cost		charge = now.charge + now.search;
-	int			user_code = 0;	/* nodes whose workers may run it */
-	ListCell   *lc;
 
-	foreach(lc, flush_nodes)
-	{
-		const FlushPlan *plan = tp_flush_node_plan(lfirst(lc));
-
-		user_code += plan->user_code && plan->relids != NIL;
-	}
-	if (charge > saving->charge && charge > saving->saving)
-		return leader_is_cheaper;
-	if (user_code > 0 && tp_too_many_to_refuse((saving->saving - charge) / user_code))
-		return many_temp_tables;
-	return NULL;
+	return charge > saving->charge && charge > saving->saving;
 }
 
 /* ----------
@@ -145,8 +130,8 @@ tp_run_parallel(PlanState *root, const char *refusal, bool only_ours,
 	int			nest_level = 0;
 
 	if (refusal == NULL && flush_nodes != NIL)
-		refusal = tp_enabled ? why_leader_is_cheaper(flush_nodes, &saving) :
-			"temp_parallel.enabled is off";
+		refusal = !tp_enabled ? "temp_parallel.enabled is off" :
+			is_leader_cheaper(flush_nodes, &saving) ? leader_is_cheaper : NULL;
 	if (refusal == NULL && (flush_nodes != NIL || only_ours) &&
 		tp_client_has_other_encoding() &&
 		tp_must_run_in_leader(tp_gather_facts(stmt, tp_statement_facts(stmt).gathers), only_ours))

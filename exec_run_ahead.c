@@ -4,15 +4,14 @@
  *	  Execution of Custom Scan (RunAhead), which runs its child to the end, in parallel
  *	  mode, before it returns the first row.
  *
- * Core forbids changes in parallel mode, and runs nothing in it of which rows are
- * fetched in portions.  The node keeps its child's rows in a tuplestore.  Parallel
- * mode and the read-only phase last no longer than the run of the child.  So what the
- * statement changes, and what is executed between two of its rows, is as without workers.
- * Its parallelModeNeeded is not set, so that ExecutePlan() of execMain.c does not run all
- * of it in parallel mode.
+ * Core forbids changes in parallel mode, and runs nothing in it of which rows are fetched in
+ * portions.  The node keeps its child's rows in a tuplestore.  Parallel mode and the
+ * read-only phase last no longer than the run of the child, so the rest of the statement is
+ * as without workers.  Its parallelModeNeeded is not set, so that ExecutePlan() of execMain.c
+ * does not run all of it in parallel mode.
  *
- * The run of each statement that needs parallel mode begins here, too, as it may turn
- * out only then that it has to be run ahead, or to do without workers.
+ * The run of each statement that needs parallel mode begins here, too, as it may turn out
+ * only then that it has to be run ahead, or to do without workers.
  *
  * The invariants: no row is returned by the node while the process is in parallel mode
  * or a table of the statement is read-only; and a cached plan is never changed.

@@ -4,31 +4,26 @@
  *	  Keep a parallel worker from reading other temporary relations than its
  *	  plan's, and from being sent values in them.
  *
- * Once a worker has local buffers, core does not keep it from reading temporary
- * relations that were not flushed for it.  The scans of its own plan are checked against
- * the flush node's lists (exec_worker.c).  A statement that a function starts in it gets
- * core's error from here when it is planned or started.
+ * Once a worker has local buffers, core does not keep it from reading temporary relations
+ * that were not flushed for it.  Its own plan is checked in exec_worker.c.  A statement that
+ * a function starts in it gets core's error from here when it is planned or started.
  *
- * Functions can open a relation's storage themselves, as several of contrib do
- * although they are marked PARALLEL SAFE.  So if the worker's plan may run code
- * that is not core's, the descriptors of all other temporary relations of the
- * session are marked as another session's, which core refuses to read; where core leaves
- * these out instead, the statement is refused.  Functions that show the state of a sequence
- * return NULL for another session's, so a sequence gets the storage of a process that does
- * not exist instead, which cannot be read.
+ * Functions can open a relation's storage themselves, as several of contrib do although they
+ * are marked PARALLEL SAFE.  So if the worker's plan may run code that is not core's, the
+ * descriptors of the session's other temporary relations are marked as another session's,
+ * which core refuses to read.  Functions that show the state of a sequence return NULL for
+ * another session's, so a sequence gets the storage of a process that does not exist.
  *
  * Marked descriptors are kept open, so that the relation cache rebuilds them in place,
  * and a callback marks them again.  They need no lock: nothing is read from them, and the
- * session changes no relation while it has workers.  Opening one takes about 10 us, in each
- * worker, so no workers are launched where that takes longer than they save.
+ * session changes no relation while it has workers.  Opening one takes a worker about 10 us.
  *
- * Workers are sent the statement's external parameters, and the outputs of InitPlans above
- * the Gather.  Such a value, if large, may be a TOAST pointer into a temporary table that
- * is not read below the Gather: a variable of PL/pgSQL, an argument, a column of a
- * trigger's row, the result of a scalar subquery.  Then the flush node has no workers
- * launched.  Only the top level of a value matters: composites, arrays and ranges are built
- * of detoasted elements, datumSerialize() flattens expanded objects, and makeConst()
- * detoasts.  A worker checks what it is sent.
+ * Workers are sent external parameters, and the outputs of InitPlans above the Gather.  A
+ * large one, as a variable of PL/pgSQL or the result of a scalar subquery, may be a TOAST
+ * pointer into a temporary table that is not read below the Gather.  Then the flush node has
+ * no workers launched.  Only the top level of a value matters: composites, arrays and ranges
+ * are built of detoasted elements, datumSerialize() flattens expanded objects, and
+ * makeConst() detoasts.  A worker checks what it is sent.
  *
  * The invariants: in a worker that has local buffers, no statement but the one that
  * the leader has sent reads temporary tables; while it runs a plan with user code,
@@ -167,26 +162,6 @@ unmark(Relation rel)
 		RelationCloseSmgr(rel);
 	else
 		rel->rd_islocaltemp = true;
-}
-
-/* A worker opens so many tables, with indexes and TOAST tables, for parallel_setup_cost. */
-#define TABLES_PER_LAUNCH	50
-
-/*
- * In the leader: are there more temporary tables to open than workers pay for that save
- * this, in planner cost units, besides parallel_setup_cost?  Counts no more than it
- * has to.
- */
-bool
-tp_too_many_to_refuse(Cost saving)
-{
-	double		most = TABLES_PER_LAUNCH;
-
-	if (parallel_setup_cost <= 0)
-		return false;
-	most += TABLES_PER_LAUNCH * Max(saving, 0) / parallel_setup_cost;
-	return most < INT_MAX &&
-		list_length(tp_session_temp_tables((int) most + 1)) > (int) most;
 }
 
 /*

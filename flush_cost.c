@@ -19,23 +19,17 @@
  * costs SHARE_PAGE_COST for each and at each launch: the share cost.  It is chosen where it
  * is less than what is charged for the writes.
  *
- * A single query seldom saves as much as a large flush costs, but several together do.
- * If each were charged the whole flush, the table would never be read by workers.  So each
- * temporary table has an account, in planner cost units.  A statement that ran without
+ * A single query seldom saves as much as a large flush costs, but several together do.  So
+ * each temporary table has an account, in planner cost units.  A statement that ran without
  * workers only because of the flush adds to the accounts of its tables what workers would
  * have saved if these had been clean.  The planner charges a flush its cost less the
- * accounts of its tables.  A flush that is carried out reduces each to the cost of the
- * writes that are left, which is 0 if the table and its indexes are clean then.
+ * accounts.  A flush that is carried out reduces each to the cost of the writes that are
+ * left.  An account outlives the rows, so that a table that is filled and emptied again and
+ * again gets workers in the end.
  *
  * This is the break-even rule for the ski rental problem: buy as soon as the rent paid has
  * reached the price.  The total cost of statements that run to their end is at most twice
- * that of the best decisions in hindsight, and no deterministic rule that does not know
- * later statements guarantees less.
- *
- * An account belongs to a table, whatever becomes of its rows.  So a table that is
- * emptied and filled again, and is queried too little between for a flush to pay, gets
- * workers in the end.  The bound holds for that, too: nothing that was lost pays for two
- * flushes.
+ * that of the best decisions in hindsight, and no deterministic rule guarantees less.
  *
  * The invariant: when an account is changed, it does not exceed the cost of writing its
  * table at that time.  Each use limits it to that cost at the time of use.

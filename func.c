@@ -3,17 +3,13 @@
  * func.c
  *	  The SQL functions.
  *
- * They count, show, flush, read, dirty and evict local buffers.  What can be computed
- * from these in SQL is in the extension's script.
- *
  * Each checks, in this order: parallel mode; then its table: is it given, does it exist,
  * is it a table, is it temporary, does it belong to this session, does the caller have the
  * privilege?  Each error has its SQLSTATE, and a hint that says what is accepted.
  *
- * Ownership is required for what causes work for the owner: pages that are marked dirty
- * are written again, and evicted ones read again.  SELECT is required for the rest, as in
- * contrib/pg_prewarm.  A flush of the whole pool requires nothing, as it reveals nothing
- * about any table: the server writes dirty pages when it needs a buffer.
+ * Ownership is required for what causes work for the owner, to write or read pages again,
+ * SELECT for the rest, as in contrib/pg_prewarm, and nothing for a flush of the whole pool,
+ * which the server writes from when it needs a buffer.
  *
  * The invariant: nothing has been read, written or evicted when one of these checks raises
  * an error.

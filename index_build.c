@@ -4,22 +4,19 @@
  *	  Workers for index builds on temporary tables.
  *
  * The workers, the scan and the sort are core's.  index_build() of index.c asks
- * plan_create_index_workers() for a number of workers, which is 0 for a temporary table,
- * and then calls the access method's ambuild.  The planner's hook is called in between,
- * with the index open.  There the index gets a copy of its access method's routine with our
+ * plan_create_index_workers() for a number of workers, 0 for a temporary table, which calls a
+ * hook of the planner.  There the index gets a copy of its access method's routine with our
  * ambuild, which puts the routine back, computes the number as for a permanent table,
  * prepares the table, and calls the access method's ambuild with this number.
  *
  * Workers read the table's file.  heap_getnext(), with which core reads the table, refuses
  * the read-only routine (readonly_heap.c).  So instead the leader changes the pages first,
  * as far as a reader would, and writes them.  A build reads with SnapshotAny, and does not
- * prune; what it changes are hints, by HeapTupleSatisfiesVacuum().  The leader calls that
- * for each row, row locks and aborted rows included; a page in its buffers may have them
- * already, but not in the file.  Only its own transactions are in a temporary table, and
- * each has the same state for the workers.  So the leader also finds the HOT chains that are
- * broken, of which core's workers for BRIN and GIN indexes (18.6) do not tell.  Reads of a
- * TOAST table set no hints, but may prune pages that say that it is worth a try.  So these
- * no longer say so.
+ * prune; what it changes are hints, by HeapTupleSatisfiesVacuum(), which the leader calls for
+ * each row.  Only its own transactions are in a temporary table, and each has the same state
+ * for the workers.  So the leader also finds the HOT chains that are broken, of which core's
+ * workers for BRIN and GIN indexes (18.6) do not tell.  Reads of a TOAST table set no hints,
+ * but may prune pages that say that it is worth a try.  So these no longer say so.
  *
  * A worker has to have local buffers before core's entry point reads the first page, and
  * that calls nothing of a module's.  So the leader makes a setting for the time of the

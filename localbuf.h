@@ -37,7 +37,6 @@ extern List *tp_family(Oid relid, List *indexes);
 extern HTAB *tp_make_relations(void);
 extern TempRelation *tp_enter_relation(HTAB *relations, RelFileLocator locator);
 extern void tp_enter_family(HTAB *relations, Oid relid, List *indexes);
-extern List *tp_session_temp_tables(int limit);
 extern HTAB *tp_session_temp_relations(List *indexes);
 
 /*

@@ -3,20 +3,17 @@
  * localbuf_relations.c
  *	  The session's temporary relations, by their files and in families.
  *
- * A buffer's tag names a file, not a relation.  Core's map from the one to the other
- * (RelidByRelfilenumber()) omits temporary relations, whose relfilenumbers are not unique
- * across sessions.  So this file makes a map of the session's temporary schema.  A page
+ * A buffer's tag names a file, not a relation.  Core's map, RelidByRelfilenumber(), omits
+ * temporary relations.  So this file makes one of the session's temporary schema.  A page
  * whose relation is not found is of a file that the running transaction has removed (DROP,
- * TRUNCATE, CLUSTER) and may roll back to, or of a relation that another session has
- * dropped (see localbuf_flush.c).
+ * TRUNCATE, CLUSTER), or of a relation that another session has dropped (localbuf_flush.c).
  *
  * A family is a temporary table and its indexes, TOAST table and TOAST index: what a
  * worker that scans the table may read, of the table's own indexes those that its plan
  * scans.
  *
- * Families are opened without a lock, so that a parallel query takes no more locks than
- * without this module.  The caller, or the leader of a worker, has a lock on the table,
- * which protects the rest of the family, too:
+ * Families are opened without a lock.  The caller, or the leader of a worker, has a lock on
+ * the table, which protects the rest of the family, too:
  *
  * - In this session, CheckTableNotInUse() keeps functions that the statement calls from
  *	 dropping or rewriting an open relation.
@@ -189,12 +186,12 @@ tp_enter_family(HTAB *relations, Oid relid, List *indexes)
 }
 
 /*
- * Returns the OIDs of what depends on the session's temporary schema in pg_class, at
- * most limit of them: tables, sequences, views and types.  Their indexes and TOAST
- * tables depend on the tables instead.  Can be canceled.
+ * Returns the OIDs of what depends on the session's temporary schema in pg_class: tables,
+ * sequences, views and types.  Their indexes and TOAST tables depend on the tables instead.
+ * Can be canceled.
  */
-List *
-tp_session_temp_tables(int limit)
+static List *
+session_temp_tables(void)
 {
 	List	   *result = NIL;
 	Oid			namespace;
@@ -216,8 +213,7 @@ tp_session_temp_tables(int limit)
 	depend = table_open(DependRelationId, AccessShareLock);
 	scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL,
 							  2, key);
-	while (list_length(result) < limit &&
-		   HeapTupleIsValid(tuple = systable_getnext(scan)))
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		Form_pg_depend form = (Form_pg_depend) GETSTRUCT(tuple);
 
@@ -238,7 +234,7 @@ HTAB *
 tp_session_temp_relations(List *indexes)
 {
 	HTAB	   *relations = tp_make_relations();
-	List	   *tables = tp_session_temp_tables(INT_MAX);
+	List	   *tables = session_temp_tables();
 	ListCell   *lc;
 
 	foreach(lc, tables)

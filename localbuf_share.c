@@ -19,12 +19,10 @@
  * until the workers have exited.  In the read-only phase nobody changes it, except for
  * hints, which processes set concurrently as they do in shared buffers.
  *
- * The pins belong to the resource owner of the (sub)transaction.  After an error that one
- * releases them when core has ended the workers: AbortTransaction() and
- * AbortSubTransaction() of xact.c call AtEOXact_Parallel() and AtEOSubXact_Parallel() first.
- *
- * A function that the leader calls meanwhile may run a statement with workers of its
- * own.  They get the pages that are listed already, too, which must not be written.
+ * The pins belong to the resource owner of the (sub)transaction, which releases them after an
+ * error when core has ended the workers (AtEOXact_Parallel(), AtEOSubXact_Parallel()).  A
+ * function that the leader calls meanwhile may run a statement with workers of its own.  They
+ * get the pages that are listed already, too, which must not be written.
  *
  * The invariants: the address of a buffer does not change once it has been used, so
  * whether a buffer is shared depends on its address alone; a page is listed for running

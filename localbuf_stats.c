@@ -6,12 +6,10 @@
  * Core counts neither the dirty local buffers nor those of each relation, so one walk
  * over the descriptors counts both.  Nothing is pinned or changed.
  *
- * The walk over a large pool costs more than a small query, and the flush of a statement
- * is costed twice, by the planner and by the second look.  So cost estimates use the counts
- * of the last walk again as long as core's own counters show that few pages have been read
- * into the pool, dirtied or written since: one in a thousand by default, so what changed
- * them has taken longer than the walk.  Dropped pages are not counted, but reading a page
- * later changes a counter.
+ * The walk over a large pool costs more than a small query, and the flush of a statement is
+ * costed twice.  So cost estimates use the counts of the last walk again as long as core's
+ * counters show that few pages have been read into the pool, dirtied or written since: one in
+ * a thousand by default, so what changed them has taken longer than the walk.
  *
  * The invariant: only cost estimates use counts of an earlier walk; what is written, and
  * what is shown to the user, does not depend on these.

@@ -13,9 +13,6 @@
  * reading a page again from a cache, of effective_cache_size, costs nothing.  So the copies
  * are added to the cost of the plan, and of the one without workers.
  *
- * All numbers are estimates; only the choice of the plan and the speed of a worker depend
- * on them.
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -9,13 +9,10 @@
  * there are fewer, the repetitions take elapsed time, too, and the additional processes make
  * the rest no faster.
  *
- * So if the processes, including the leader if it participates, exceed the processors, and
- * a large part of the cost below a Gather is repeated, no more processes run the plan than
- * there are processors: at most that many workers are launched, and if all of these start,
- * the leader only gathers; none, if that is slower than one process, as processes also slow
- * each other down.
- *
- * All costs are estimates; only the number of processes depends on them.
+ * So if the processes, with the leader, exceed the processors, and a large part of the cost
+ * below a Gather is repeated, no more processes run the plan than there are processors: at
+ * most that many workers are launched, and if all of these start, the leader only gathers;
+ * none, if that is slower than one process, as processes also slow each other down.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,10 +3,9 @@
  * readonly_phase.c
  *	  The read-only phase: its duration, and the routine of indexes in it.
  *
- * In the leader, a phase is one run of the executor, or of the part of a plan that is run
- * ahead, from before the flush until workers have ended.  In a worker it lasts from before
- * the plan is initialized until the flush node ends.  In a phase, the descriptors of the
- * tables and of their TOAST tables have the routine of readonly_heap.c.  They are kept
+ * In the leader, a phase lasts from before the flush until workers have ended, in a worker
+ * from before the plan is initialized until the flush node ends.  In a phase, the descriptors
+ * of the tables and of their TOAST tables have the routine of readonly_heap.c.  They are kept
  * open, so that the relation cache rebuilds them in place, and a callback attaches the
  * routine again.  In the leader, where older scans may be open, the tables' indexes have a
  * routine, too; the relation cache does not change that of an open index.
@@ -37,17 +36,15 @@
 /* ----------
  * Indexes
  *
- * An index scan that fetches a row that is dead to all transactions marks its index entry,
- * and dirties the page, when it leaves the page, goes back to an earlier position, or ends.
- * readonly_heap.c never reports a row as dead to all, but heap may have done so to an older
- * scan, that of a cursor.  A function run by the leader, correctly marked PARALLEL
- * RESTRICTED, may fetch from that cursor, move or close it while workers read the index
- * from its file.  So the callbacks that may mark entries first discard the list of them.
+ * An index scan marks the entry of a row that is dead to all transactions, and dirties the
+ * page, when it leaves it, goes back to an earlier position, or ends.  readonly_heap.c never
+ * reports a row as such, but heap may have done so to an older scan, that of a cursor, which
+ * a PARALLEL RESTRICTED function in the leader may fetch from, move or close.  So the
+ * callbacks that may mark entries first discard the list of them.
  *
  * Of core's access methods, btree, hash and GiST mark entries.  Nothing else that only
  * reads changes pages of indexes, free space maps, or, without the heap, visibility maps.
- * A worker has no older scans.  Access methods of other modules that mark entries are not
- * covered.
+ * Access methods of other modules that mark entries are not covered.
  * ----------
  */
 

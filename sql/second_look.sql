@@ -114,38 +114,6 @@ SELECT workers_launched, skipped FROM run_q();
 RESET temp_parallel.enabled;
 SELECT workers_launched, skipped FROM run_q();
 
--- Before a worker runs user code, it opens all temporary tables of the session.
--- Otherwise a query that gains milliseconds would take tenths of a second in a session
--- with thousands of tables.
-DEALLOCATE q;
-RESET cpu_tuple_cost;
-SET parallel_setup_cost = 1000;
-VACUUM (FULL, ANALYZE) t;
-SELECT pg_flush_local_buffers() >= 0 AS clean;
-CREATE FUNCTION user_code(int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 10 AS
-$$ BEGIN RETURN $1; END $$;
-PREPARE q(int) AS SELECT count(*), sum(id) FROM t WHERE user_code(k) < $1;
-SELECT workers_launched, skipped FROM run_q();
-DO $$
-BEGIN
-	FOR i IN 1..300 LOOP
-		EXECUTE format('CREATE TEMP TABLE other%s (id int)', i);
-	END LOOP;
-END $$;
-SELECT workers_launched, skipped FROM run_q();
-EXECUTE q(5);
-
--- The planner is told by parallel_setup_cost what launching workers takes, and so is
--- the second look: nothing here.
-SET parallel_setup_cost = 0;
-SELECT workers_launched, skipped FROM run_q();
-SET parallel_setup_cost = 1000;
-
--- Without user code, workers open their plan's tables only.
-DEALLOCATE q;
-PREPARE q(int) AS SELECT count(*), sum(id) FROM t WHERE k * k * k * k * k * k * k * k < $1;
-SELECT workers_launched, skipped FROM run_q();
-
-DROP FUNCTION run_q, user_code;
+DROP FUNCTION run_q;
 DROP TABLE t;
 DROP EXTENSION temp_parallel;
