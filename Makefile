@@ -42,6 +42,7 @@ OBJS = \
 	readonly_heap.o \
 	readonly_phase.o \
 	session.o \
+	session_activity.o \
 	temp_parallel.o
 
 EXTENSION = temp_parallel

@@ -212,8 +212,10 @@ tp_skip_flush_nodes(List *flush_nodes, const char *reason)
 
 	foreach(lc, flush_nodes)
 		((TempFlushState *) lfirst(lc))->skipped = reason;
-	if (flush_nodes != NIL)
-		tp_session_stats.left_to_leader++;
+	if (flush_nodes == NIL)
+		return;
+	tp_session_stats->left_to_leader++;
+	tp_count_serial(reason);
 }
 
 /*
@@ -242,7 +244,7 @@ tp_look_at_workers(List *flush_nodes)
 	{
 		TempFlushState *state = lfirst(lc);
 
-		tp_session_stats.workers_launched += GATHER_FIELD(state, nworkers_launched);
+		tp_session_stats->workers_launched += GATHER_FIELD(state, nworkers_launched);
 		temp_flush_note_mapping(&state->css);
 	}
 }
@@ -333,7 +335,7 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	if (!tp_sharing())
 		state->limit = 0;
 	/* those of the last launch, which are not counted again if this one fails */
-	tp_session_stats.workers_launched += GATHER_FIELD(state, nworkers_launched);
+	tp_session_stats->workers_launched += GATHER_FIELD(state, nworkers_launched);
 	GATHER_FIELD(state, nworkers_launched) = 0;
 	if (plan->processes == 1)
 		state->skipped = "too few processors for work that each process repeats";
@@ -380,10 +382,10 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	state->written += written;
 	state->time += INSTR_TIME_GET_MILLISEC(elapsed);
 
-	tp_session_stats.flushes++;
-	tp_session_stats.pages_flushed += written;
-	tp_session_stats.pages_shared += shared->npages;
-	tp_session_stats.flush_time += INSTR_TIME_GET_MILLISEC(elapsed);
+	tp_session_stats->flushes++;
+	tp_session_stats->pages_flushed += written;
+	tp_session_stats->pages_shared += shared->npages;
+	tp_session_stats->flush_time += INSTR_TIME_GET_MILLISEC(elapsed);
 }
 
 /* The first launch of workers by pcxt. */

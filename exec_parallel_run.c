@@ -147,6 +147,9 @@ tp_run_parallel(PlanState *root, const char *refusal, bool only_ours,
 	}
 	else
 	{
+		if (flush_nodes != NIL)
+			tp_show_activity();
+
 		/*
 		 * If the command ID is used, by this statement or the one that calls
 		 * it, the counter cannot be incremented in parallel mode, as by the

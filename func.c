@@ -42,6 +42,7 @@ PG_FUNCTION_INFO_V1(temp_parallel_pages);
 PG_FUNCTION_INFO_V1(temp_parallel_flush_cost);
 PG_FUNCTION_INFO_V1(temp_parallel_stats);
 PG_FUNCTION_INFO_V1(temp_parallel_stats_reset);
+PG_FUNCTION_INFO_V1(temp_parallel_session_counts);
 
 /* ----------
  * Checks
@@ -374,15 +375,15 @@ temp_parallel_stats(PG_FUNCTION_ARGS)
 
 	refuse_in_worker();
 
-	values[0] = Int64GetDatum(tp_session_stats.flushes);
-	values[1] = Int64GetDatum(tp_session_stats.pages_flushed);
-	values[2] = Float8GetDatum(tp_session_stats.flush_time);
-	values[3] = Int64GetDatum(tp_session_stats.workers_launched);
-	values[4] = Int64GetDatum(tp_session_stats.hints_dropped);
-	values[5] = Int64GetDatum(tp_session_stats.left_to_leader);
-	values[6] = Int64GetDatum(tp_session_stats.serial_by_flush);
+	values[0] = Int64GetDatum(tp_session_stats->flushes);
+	values[1] = Int64GetDatum(tp_session_stats->pages_flushed);
+	values[2] = Float8GetDatum(tp_session_stats->flush_time);
+	values[3] = Int64GetDatum(tp_session_stats->workers_launched);
+	values[4] = Int64GetDatum(tp_session_stats->hints_dropped);
+	values[5] = Int64GetDatum(tp_session_stats->left_to_leader);
+	values[6] = Int64GetDatum(tp_session_stats->serial_by_flush);
 	values[7] = Int32GetDatum(tp_usable_processors());
-	values[8] = Int64GetDatum(tp_session_stats.pages_shared);
+	values[8] = Int64GetDatum(tp_session_stats->pages_shared);
 	nulls[9] = tp_sharing_failure() == NULL;
 	if (!nulls[9])
 		values[9] = CStringGetTextDatum(tp_sharing_failure());
@@ -394,6 +395,57 @@ Datum
 temp_parallel_stats_reset(PG_FUNCTION_ARGS)
 {
 	refuse_in_worker();
-	memset(&tp_session_stats, 0, sizeof(tp_session_stats));
+	memset(tp_session_stats, 0, sizeof(SessionStats));
+	PG_RETURN_VOID();
+}
+
+/* The reason that stats has counted most often; empty if there is none. */
+static const char *
+most_frequent_reason(const SessionStats *stats)
+{
+	const SerialReason *most = &stats->reasons[0];
+
+	for (int i = 1; i < MOST_REASONS; i++)
+	{
+		if (stats->reasons[i].statements > most->statements)
+			most = &stats->reasons[i];
+	}
+	return most->name;
+}
+
+/*
+ * temp_parallel_session_counts() returns setof record: a row for each session whose counters
+ * others can see (session_activity.c).
+ */
+Datum
+temp_parallel_session_counts(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ActivitySlot *slots;
+
+	refuse_while_workers_read("temp_parallel_session_counts()");
+	slots = tp_activity();
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; slots != NULL && i < MaxBackends; i++)
+	{
+		int			pid = slots[i].pid;
+		SessionStats stats;
+		Datum		values[7];
+		bool		nulls[7] = {0};
+
+		if (pid == 0)
+			continue;
+		pg_read_barrier();
+		stats = slots[i].stats;
+		values[0] = ObjectIdGetDatum(slots[i].database);
+		values[1] = Int32GetDatum(pid);
+		values[2] = Int64GetDatum(stats.workers_launched);
+		values[3] = Int64GetDatum(stats.pages_flushed);
+		values[4] = Int64GetDatum(stats.pages_shared);
+		values[5] = Int64GetDatum(stats.serial);
+		values[6] = CStringGetTextDatum(most_frequent_reason(&stats));
+		nulls[6] = stats.serial == 0;
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
 	PG_RETURN_VOID();
 }

@@ -334,12 +334,12 @@ prepare_table(Relation heap, Relation index, IndexInfo *info)
 		info->ii_BrokenHotChain = change_pages_as_readers(heap);
 		if (toast != NULL)
 			(void) change_pages_as_readers(toast);
-		tp_session_stats.pages_flushed +=
+		tp_session_stats->pages_flushed +=
 			tp_flush_tables(list_make1_oid(RelationGetRelid(heap)), NIL, NULL, 0, 0);
 		INSTR_TIME_SET_CURRENT(elapsed);
 		INSTR_TIME_SUBTRACT(elapsed, start);
-		tp_session_stats.flushes++;
-		tp_session_stats.flush_time += INSTR_TIME_GET_MILLISEC(elapsed);
+		tp_session_stats->flushes++;
+		tp_session_stats->flush_time += INSTR_TIME_GET_MILLISEC(elapsed);
 	}
 	if (toast != NULL)
 		RelationClose(toast);

@@ -232,6 +232,7 @@ extern CustomScan *tp_node_for_execution(PlannedStmt *stmt, const FlushPlan *fir
 										 Cost saving, Plan **place);
 
 /* plan_explain.c */
+extern const char *tp_refusal_text(PlannedStmt *stmt);
 extern void tp_explain_saving(PlannedStmt *stmt, ExplainState *es);
 
 /* plan_statement.c */

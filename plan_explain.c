@@ -39,6 +39,13 @@ static const char *const refusals[] = {
 	[NO_WORKERS_PLANNING] = "planning took too long to be done twice",
 };
 
+/* Why stmt has no workers, if that has been noted in it, or NULL. */
+const char *
+tp_refusal_text(PlannedStmt *stmt)
+{
+	return refusals[tp_refusal_of(stmt)];
+}
+
 /*
  * Does stmt, which has no workers, read temporary tables that are large enough for them?  Adds
  * those that have never been analyzed to *guessed: the planner may have guessed wrong.
@@ -131,9 +138,10 @@ tp_explain_saving(PlannedStmt *stmt, ExplainState *es)
 		return;
 	if (refusal == NOT_REFUSED)
 		tp_explain_names("Not Analyzed", guessed, es);
+	else if (refusal < NO_WORKERS_MODIFYING_WITH)
+		ExplainPropertyText("Not Run Ahead", refusals[refusal], es);
 	else
-		ExplainPropertyText(refusal >= NO_WORKERS_MODIFYING_WITH ?
-							"No Workers" : "Not Run Ahead", refusals[refusal], es);
+		ExplainPropertyText("No Workers", refusals[refusal], es);
 	if (lost)
 		explain_lost_saving(stmt, es);
 }

@@ -91,7 +91,7 @@ drop_hints(Buffer buffer, const PageBefore *before)
 
 	/* MarkLocalBufferDirty() of localbuf.c counted it for EXPLAIN (BUFFERS) */
 	pgBufferUsage.local_blks_dirtied--;
-	tp_session_stats.hints_dropped++;
+	tp_session_stats->hints_dropped++;
 }
 
 /* ----------

@@ -30,8 +30,6 @@ int			tp_processors = 0;
 int			tp_run_ahead = RUN_AHEAD_ON;
 bool		tp_share_local_buffers = true;
 
-SessionStats tp_session_stats;
-
 static const struct config_enum_entry run_ahead_options[] = {
 	{"off", RUN_AHEAD_OFF, false},
 	{"insert", RUN_AHEAD_INSERT, false},

@@ -128,14 +128,21 @@ temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 		!ScanDirectionIsNoMovement(direction);
 
 	run_executor(EXECUTOR_RUN_PASS);
+	if (!first || !tp_enabled || stmt->invalItems == NIL)
+		return;
 
+	if (tp_refusal_of(stmt) != NOT_REFUSED && tp_names_temp_table(stmt->rtable))
+		tp_count_serial(tp_refusal_text(stmt));
 	/* not if it was left before all was read that workers would read */
-	if (first && tp_enabled && tp_has_lost_saving(stmt) &&
+	if (tp_has_lost_saving(stmt) &&
 		(count == 0 || tp_reads_all_first(stmt)))
 	{
 		lost = tp_saving_of(stmt);
 		if (tp_credit_saving(&lost, queryDesc->planstate))
-			tp_session_stats.serial_by_flush++;
+		{
+			tp_session_stats->serial_by_flush++;
+			tp_count_serial("the flush costs more than workers save");
+		}
 	}
 }
 
@@ -258,6 +265,7 @@ _PG_init(void)
 
 	tp_define_index_setting();
 	tp_define_settings();
+	tp_request_activity();
 	tp_register_flush_node();
 	tp_register_run_ahead_node();
 	tp_readonly_heap_init();

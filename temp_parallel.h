@@ -32,7 +32,20 @@ extern bool tp_share_local_buffers;
 
 extern void tp_define_settings(void);
 
-/* session.c: counters and temporary tables */
+/* session.c: temporary tables */
+extern bool tp_session_has_temp_tables(void);
+extern bool tp_is_name_of_temp_table(const RangeVar *name);
+extern bool tp_is_session_temp_table(Oid relid);
+
+/* session_activity.c: counters of this session, and of all */
+#define MOST_REASONS	8		/* of a session */
+
+typedef struct SerialReason
+{
+	char		name[64];
+	int64		statements;
+} SerialReason;
+
 typedef struct SessionStats
 {
 	int64		flushes;		/* before a launch of workers */
@@ -46,13 +59,23 @@ typedef struct SessionStats
 								 * parameters */
 	int64		serial_by_flush;	/* statements that ran without workers
 									 * only because of the flush */
+	int64		serial;			/* statements that ran without workers */
+	SerialReason reasons[MOST_REASONS]; /* of these */
 } SessionStats;
 
-extern SessionStats tp_session_stats;
+typedef struct ActivitySlot
+{
+	volatile int pid;			/* 0: not in use */
+	Oid			database;
+	SessionStats stats;
+} ActivitySlot;
 
-extern bool tp_session_has_temp_tables(void);
-extern bool tp_is_name_of_temp_table(const RangeVar *name);
-extern bool tp_is_session_temp_table(Oid relid);
+extern SessionStats *tp_session_stats;
+
+extern void tp_request_activity(void);
+extern ActivitySlot *tp_activity(void);
+extern void tp_show_activity(void);
+extern void tp_count_serial(const char *reason);
 
 /* explain.c */
 typedef struct ExplainNumber

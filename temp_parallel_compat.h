@@ -56,6 +56,7 @@
 #include "postmaster/postmaster.h"
 #endif
 #if PG_VERSION_NUM >= 170000
+#include "storage/dsm_registry.h"
 #include "storage/read_stream.h"
 #include "utils/resowner.h"
 #else
@@ -70,6 +71,22 @@
 #endif
 #if PG_VERSION_NUM < 170000
 #define F_JSONB_POPULATE_RECORD_VALID	(OID_MAX - 3)
+#endif
+
+/* Shared memory that no library has to ask for when the server starts, and a number for each backend */
+#if PG_VERSION_NUM >= 190000
+#define ACTIVITY_INIT_ARG	, void *arg
+#define GetNamedDSMSegmentCompat(name, size, init, found) \
+	GetNamedDSMSegment(name, size, init, found, NULL)
+#else
+#define ACTIVITY_INIT_ARG
+#define GetNamedDSMSegmentCompat	GetNamedDSMSegment
+#endif
+#if PG_VERSION_NUM >= 170000
+#define HAVE_DSM_REGISTRY
+#define BACKEND_INDEX	MyProcNumber
+#else
+#define BACKEND_INDEX	(MyBackendId - 1)
 #endif
 
 /* 18 shows a module's name and version in pg_get_loaded_modules(). */

@@ -46,7 +46,7 @@ SELECT call, refused('SELECT * FROM ' || call)
 FROM unnest(ARRAY['pg_local_buffers', 'temp_parallel_summary()',
 				  'temp_parallel_relations()', 'temp_parallel_stats()', 'temp_parallel_tables',
 				  'pg_allocated_local_buffers()', 'pg_dirty_local_buffers()',
-				  'pg_flush_local_buffers()', 'pg_evict_local_buffers()']) call;
+				  'pg_flush_local_buffers()', 'pg_evict_local_buffers()', 'temp_parallel_activity']) call;
 ROLLBACK;
 
 -- in the leader of a parallel query, of those in C only those that write fail

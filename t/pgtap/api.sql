@@ -38,6 +38,9 @@ INSERT INTO api VALUES
 	 'hints_dropped bigint, plans_left_to_leader bigint, serial_by_flush bigint, processors integer, '
 	 'pages_shared bigint, not_shared text', 'record', 'c', true, false),
 	('temp_parallel_stats_reset', '{}', NULL, 'void', 'c', true, false),
+	('temp_parallel_session_counts', '{}',
+	 'datid oid, pid integer, workers_launched bigint, pages_flushed bigint, pages_shared bigint, '
+	 'serial_statements bigint, usual_reason text', 'setof record', 'c', true, false),
 	('temp_parallel_calibrate', '{integer,integer,name,"double precision"}',
 	 'measured_pages integer, measured_iterations integer, write_page_us double precision, '
 	 'read_page_us double precision, scan_buffer_us double precision, process_page_us double precision, '
@@ -57,7 +60,7 @@ SELECT set_eq(
 	$$ SELECT name, array_to_string(args, ', ') FROM api $$, 'functions');
 SELECT set_eq(
 	$$ SELECT relname FROM members JOIN pg_class ON objid = pg_class.oid AND classid = 'pg_class'::regclass $$,
-	ARRAY['pg_local_buffers', 'temp_parallel_tables']::name[], 'relations');
+	ARRAY['pg_local_buffers', 'temp_parallel_activity', 'temp_parallel_tables']::name[], 'relations');
 SELECT is_empty(
 	$$ SELECT pg_describe_object(classid, objid, 0) FROM members
 		WHERE classid NOT IN ('pg_proc'::regclass, 'pg_class'::regclass, 'pg_type'::regclass, 'pg_rewrite'::regclass) $$,
@@ -69,7 +72,9 @@ SELECT function_lang_is(:'schema', name, args, lang) FROM api;
 SELECT volatility_is(:'schema', name, args, 'volatile') FROM api;
 SELECT CASE WHEN strict THEN is_strict(:'schema', name, args) ELSE isnt_strict(:'schema', name, args) END FROM api;
 SELECT CASE WHEN definer THEN is_definer(:'schema', name, args) ELSE isnt_definer(:'schema', name, args) END FROM api;
-SELECT function_privs_are(:'schema', name, args, 'regress_tp_pgtap', ARRAY['EXECUTE']) FROM api;
+-- other sessions' counters are for monitoring
+SELECT function_privs_are(:'schema', name, args, 'regress_tp_pgtap',
+	CASE WHEN name = 'temp_parallel_session_counts' THEN '{}'::text[] ELSE ARRAY['EXECUTE'] END) FROM api;
 SELECT is(proparallel, 'u', p.oid::regprocedure || ' is PARALLEL UNSAFE')
 FROM members JOIN pg_proc p ON objid = p.oid AND classid = 'pg_proc'::regclass ORDER BY objid;
 SELECT isnt(obj_description(objid, classid::regclass::name), NULL, pg_describe_object(classid, objid, 0) || ' has a comment')
@@ -91,9 +96,11 @@ FROM (VALUES ('pg_read_temp_relation(regclass,boolean)', 'relation regclass, ran
 			 ('pg_temp_buffers_dirty(regclass)', 'relation regclass')) v (p, arguments);
 SELECT lives_ok('SELECT pg_evict_local_buffers()', 'pg_evict_local_buffers() without a table');
 
-SELECT has_view(:'schema', v, v || ' is a view') FROM unnest(ARRAY['pg_local_buffers', 'temp_parallel_tables']::name[]) v;
+SELECT has_view(:'schema', v, v || ' is a view') FROM unnest(ARRAY['pg_local_buffers', 'temp_parallel_activity', 'temp_parallel_tables']::name[]) v;
 SELECT columns_are(:'schema', 'pg_local_buffers', ARRAY['bufferid', 'relfilenode', 'reltablespace', 'reldatabase',
 	'relforknumber', 'relblocknumber', 'isdirty', 'usagecount', 'pins']::name[]);
+SELECT columns_are(:'schema', 'temp_parallel_activity', ARRAY['datid', 'datname', 'pid', 'workers_launched', 'pages_flushed',
+	'pages_shared', 'serial_statements', 'usual_reason']::name[]);
 SELECT columns_are(:'schema', 'temp_parallel_tables', ARRAY['relation', 'pages', 'dirty_pages', 'flush_cost', 'account']::name[]);
 SELECT col_type_is(:'schema', v, c, t, format('%s.%s is %s', v, c, t))
 FROM (VALUES
@@ -107,6 +114,8 @@ FROM (VALUES
 	('temp_parallel_tables', 'account', 'double precision')) c (v, c, t);
 SELECT table_privs_are(:'schema', v, 'regress_tp_pgtap', ARRAY['SELECT'])
 FROM unnest(ARRAY['pg_local_buffers', 'temp_parallel_tables']::name[]) v;
+SELECT table_privs_are(:'schema', 'temp_parallel_activity', r, privileges)
+FROM (VALUES ('regress_tp_pgtap'::name, '{}'::text[]), ('pg_monitor', ARRAY['SELECT'])) v (r, privileges);
 
 -- It cannot be moved to another schema, as its functions name theirs.
 SELECT throws_ok('ALTER EXTENSION temp_parallel SET SCHEMA regress_tp_pgtap', '0A000',
