@@ -176,11 +176,11 @@ is( $node->safe_psql('postgres',
 # Each version of the extension can be updated to the one that is created by default, and
 # has the same objects then.
 my ($default) = slurp_file('temp_parallel.control') =~ /^default_version = '(.+)'$/m;
-my @scripts = map { /--(.+)\.sql$/ } glob('temp_parallel--*.sql');
-my %objects = map { $_ => objects("CREATE EXTENSION temp_parallel VERSION '$_'; ALTER EXTENSION temp_parallel UPDATE;") }
-  grep { !/--/ } @scripts;
-ok($objects{$default}, "the default version, $default, has a script");
-is($objects{$_}, $objects{$default}, "version $_, updated") foreach sort grep { $_ ne $default } keys %objects;
+my @versions = grep { !/--/ } map { /--(.+)\.sql$/ } glob('temp_parallel--*.sql');
+my $objects = objects('CREATE EXTENSION temp_parallel;');
+like($objects, qr/^\Q$default\E\n/, "the default version, $default, can be created");
+is(objects("CREATE EXTENSION temp_parallel VERSION '$_'; ALTER EXTENSION temp_parallel UPDATE;"), $objects, "version $_, updated")
+  foreach @versions;
 
 # The extension's objects, with their definitions, comments and privileges, and its version.
 sub objects
