@@ -49,7 +49,9 @@ find_activity(void)
 {
 	bool		found;
 
-	return GetNamedDSMSegmentCompat("temp_parallel", activity_size(), init_activity, &found);
+	/* another release of the library may have other slots */
+	return GetNamedDSMSegmentCompat("temp_parallel " TP_VERSION, activity_size(),
+									init_activity, &found);
 }
 
 void
