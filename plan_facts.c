@@ -362,6 +362,8 @@ add_partition_keys(List *rtable, PlanFacts *facts)
 		if (rte->rtekind != RTE_RELATION || rte->relkind != RELKIND_PARTITIONED_TABLE)
 			continue;
 		table = RelationIdGetRelation(rte->relid);
+		if (!RelationIsValid(table))
+			continue;			/* what the planner has called has dropped it */
 		key = RelationGetPartitionKey(table);
 		add_families(key->partopfamily, key->partnatts, facts);
 		RelationClose(table);
