@@ -70,6 +70,7 @@ SELECT measured_pages, measured_iterations,
 	   gain_low <= gain_page_us AND gain_page_us <= gain_high AS gain,
 	   write_cv >= 0 AND gain_cv >= 0 AS cv,
 	   scan_buffer_us < write_page_us AS scan_is_cheaper,
+	   launch_low > 0 AND launch_low <= launch_us AND launch_us <= launch_high AS launch,
 	   coalesce(write_temp_page_cost > 0, gain_low <= 0) AS write_temp_page_cost,
 	   coalesce(buffer_scan_cost > 0, gain_low <= 0) AS buffer_scan_cost
 FROM temp_parallel_calibrate(200, 10, max_cv => 'infinity');
@@ -99,25 +100,29 @@ BEGIN
 	END LOOP;
 	IF current_setting('temp_parallel.write_temp_page_cost')::float8 <> c.write_temp_page_cost OR
 	   current_setting('temp_parallel.buffer_scan_cost')::float8 <> c.buffer_scan_cost OR
-	   c.write_temp_page_cost <= 0 OR c.buffer_scan_cost <= 0 THEN
+	   current_setting('parallel_setup_cost')::float8 <> coalesce(c.parallel_setup_cost, 1000) OR
+	   c.write_temp_page_cost <= 0 OR c.buffer_scan_cost <= 0 OR c.parallel_setup_cost <= 0 THEN
 		RAISE EXCEPTION 'not what was recommended: %', c;
 	END IF;
+	-- parallel_setup_cost is not recommended if workers save no time where rows are filtered
 	IF regexp_replace(c.alter_system_commands::text, '= [-+.e0-9]+', '= N', 'g')::text[] <>
-	   ARRAY['ALTER SYSTEM SET temp_parallel.write_temp_page_cost = N',
-			 'ALTER SYSTEM SET temp_parallel.buffer_scan_cost = N',
-			 'SELECT pg_reload_conf()'] THEN
+	   array_remove(ARRAY['ALTER SYSTEM SET temp_parallel.write_temp_page_cost = N',
+						  'ALTER SYSTEM SET temp_parallel.buffer_scan_cost = N',
+						  CASE WHEN c.parallel_setup_cost IS NOT NULL THEN 'ALTER SYSTEM SET parallel_setup_cost = N' END,
+						  'SELECT pg_reload_conf()'], NULL) THEN
 		RAISE EXCEPTION '%', c.alter_system_commands;
 	END IF;
 END
 $$;
 RESET temp_parallel.write_temp_page_cost;
 RESET temp_parallel.buffer_scan_cost;
+RESET parallel_setup_cost;
 
 -- Too much variation, which any is if none is allowed: no recommendation, and a
 -- warning with the numbers in its detail, whether workers gain or lose time.
 SET client_min_messages = warning;
 \set VERBOSITY terse
-SELECT write_page_us > 0 AS write, write_temp_page_cost, buffer_scan_cost,
+SELECT write_page_us > 0 AS write, write_temp_page_cost, buffer_scan_cost, parallel_setup_cost,
 	   set_commands, alter_system_commands
 FROM temp_parallel_calibrate(16, 6, max_cv => 0);
 \set VERBOSITY default

@@ -12,9 +12,11 @@ from .common.arguments import rows_and_rounds
 from .common.machine import load_average, load_line, machine
 from .common.measure import Run, rule, spread
 from .common.progress import Progress, TimeLeft
-from .common.session import DEFAULTS, Arm, connect, line, value
+from .common.session import DEFAULTS, Arm, calibrated, connect, line, value
 
 OFF = Arm("off", "TEMP", {"temp_parallel.run_ahead": "off"})
+# Each worker of a session that has compiled a query loads LLVM when it starts: 20 ms.
+SETTINGS = DEFAULTS | {"jit": "off"}
 ON = Arm("on", "TEMP", {"temp_parallel.run_ahead": "on"})
 ARMS = (OFF, ON)
 
@@ -55,10 +57,11 @@ def run(conn, arm, sql, name, phase, n):
 
 
 def main():
-    args = rows_and_rounds("bench/insert_select", 2_000_000, 7)
+    args = rows_and_rounds("bench/insert_select", 2_000_000, 7, flags=["--calibrated"])
     progress = Progress()
     progress.say(machine())
-    conn = connect(DEFAULTS)
+    settings = SETTINGS | (calibrated() if args.calibrated else {})
+    conn = connect(settings)
     progress.say(f"loading {args.rows} rows")
     load(conn, args.rows)
     statements = {
@@ -77,7 +80,7 @@ def main():
                 runs.append(run(conn, arm, sql, name, "warm" if n < 0 else "repeat", n))
             left.advance()
 
-    print(f"\n{value(conn, 'SELECT version()')}\n{args.rows} rows; {line(DEFAULTS)}, the rest at"
+    print(f"\n{value(conn, 'SELECT version()')}\n{args.rows} rows; {line(settings)}, the rest at"
           f" its defaults\nmedians of {args.rounds} rounds; a ratio is the median over the rounds,"
           f" in brackets the lowest and the highest\n{load_line(loads)}\n")
     head = f"{'INSERT ... SELECT':26}{'rows':>9}{'off ms':>10}{'on ms':>10}{'on/off':>21}  plan when on"

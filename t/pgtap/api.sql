@@ -47,7 +47,8 @@ INSERT INTO api VALUES
 	 'gain_page_us double precision, gain_low double precision, gain_high double precision, '
 	 'write_read_ratio double precision, ratio_low double precision, ratio_high double precision, '
 	 'write_cv double precision, gain_cv double precision, planner_unit_us double precision, '
-	 'write_temp_page_cost double precision, buffer_scan_cost double precision, '
+	 'launch_us double precision, launch_low double precision, launch_high double precision, '
+	 'write_temp_page_cost double precision, buffer_scan_cost double precision, parallel_setup_cost double precision, '
 	 'set_commands text[], alter_system_commands text[]', 'record', 'plpgsql', false, false);
 
 -- These and no others; a type only of each view's rows.

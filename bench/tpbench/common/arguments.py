@@ -15,12 +15,14 @@ def require_writable(*paths):
             open(path, "a").close()
 
 
-def rows_and_rounds(program, rows, rounds, lists={}):
+def rows_and_rounds(program, rows, rounds, lists={}, flags=()):
     """The arguments of a program with these two options, and lists: {option: [value, ...]};
-    with their defaults."""
+    with their defaults, and with flags."""
     parser = argparse.ArgumentParser(prog=program)
     for option, default in lists.items():
         parser.add_argument(option, type=listed(str), default=default)
+    for option in flags:
+        parser.add_argument(option, action="store_true")
     parser.add_argument("--rows", type=int, default=rows)
     parser.add_argument("--rounds", type=int, default=rounds)
     args = parser.parse_args()

@@ -54,6 +54,18 @@ def connect(settings):
     return conn
 
 
+def calibrated():
+    """The settings that temp_parallel_calibrate() recommends on this machine."""
+    names = ("temp_parallel.write_temp_page_cost", "temp_parallel.buffer_scan_cost", "parallel_setup_cost")
+    for _ in range(5):
+        with connect({"temp_buffers": "256MB"}) as conn:
+            costs = conn.execute("SELECT write_temp_page_cost, buffer_scan_cost, parallel_setup_cost"
+                                 " FROM temp_parallel_calibrate()").fetchone()
+        if None not in costs:
+            return {name: str(cost) for name, cost in zip(names, costs)}
+    raise SystemExit("the machine is too busy to be calibrated")
+
+
 def apply(conn, settings):
     for name, value in settings.items():
         conn.execute("SELECT set_config(%s, %s, false)", (name, value))

@@ -7,7 +7,7 @@ from pathlib import Path
 from ..common import measure, tpch
 from ..common.arguments import listed
 from ..common.progress import Progress, TimeLeft
-from ..common.session import DEFAULTS, OFF, ON, SETTINGS, UNLOGGED, connect, line, use, value
+from ..common.session import DEFAULTS, OFF, ON, SETTINGS, UNLOGGED, calibrated, connect, line, use, value
 from . import plot, report, workloads
 
 ARMS = (OFF, ON, UNLOGGED)
@@ -21,6 +21,7 @@ def arguments():
     parser.add_argument("--first-rounds", type=int, default=3)
     parser.add_argument("--temp-buffers", type=listed(str))
     parser.add_argument("--defaults", action="store_true")
+    parser.add_argument("--calibrated", action="store_true")
     parser.add_argument("--only", type=lambda text: set(text.split(",")))
     parser.add_argument("--csv")
     parser.add_argument("--plot")
@@ -126,7 +127,7 @@ def main():
     directory = tpch.generate(f"{args.scale:g}")
     chosen = choose(workloads.synthetic(args.rows) + workloads.tpc_h(directory), args.only)
     names = [w.name for w in chosen]
-    shared = DEFAULTS if args.defaults else SETTINGS
+    shared = (DEFAULTS if args.defaults else SETTINGS) | (calibrated() if args.calibrated else {})
     several = args.temp_buffers or [SETTINGS["temp_buffers"]]
     # A wrong path fails before the long work.
     for path in [args.csv] + [args.plot and plot_path(args.plot, b, args.temp_buffers) for b in several]:
