@@ -69,13 +69,15 @@ extern bool tp_local_buffer_is_pinned(int i);
 
 /* localbuf_share.c */
 /*
- * A buffer is shared if its memory is in the file that workers can map, and listed
+ * A buffer is shared if its memory is in the file or segment that workers can map, and listed
  * while workers that run have been told to read its page there.
  */
 typedef struct SharedMemory
 {
-	pid_t		leader;			/* process that has the file open */
-	int			fd;				/* by this descriptor */
+	pid_t		leader;			/* process that has made it */
+	bool		is_segment;		/* System V, or a file */
+	int			id;				/* of the segment; the leader's descriptor of
+								 * the file */
 	ino_t		inode;			/* of the file */
 	Size		size;			/* of the pool */
 	char	   *address;		/* in the leader; NULL: there is no such

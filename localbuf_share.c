@@ -7,7 +7,8 @@
  * LocalBufferBlockPointers has its address already.  So the entries that are still empty
  * get addresses in a mapping of an anonymous file (memfd_create()).  A worker, which is
  * another process of the same user, opens that file as /proc/PID/fd/N and maps it, too.
- * The file is sparse: a page of it takes no memory before its buffer is used.
+ * The file is sparse: a page of it takes no memory before its buffer is used.  Where it
+ * cannot be opened, or memory is never overcommitted, a System V segment takes its place.
  *
  * This is done before the first statement that may fill a temporary table, a sequence or
  * an index.  From then on core lets nobody set temp_buffers.  Buffers that are in use before
@@ -35,7 +36,11 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,6 +67,9 @@
  */
 #define USER_CODE_PINS	1024
 
+/* Of the memory that processes can still reserve, at most this part for one pool. */
+#define RESERVED_PART	4
+
 /* Address space is limited if less is left for queries than this many times the pool. */
 #define ADDRESS_SPACE_FACTOR	4
 
@@ -77,22 +85,22 @@ static bool *is_listed = NULL;
 static int *listed = NULL;
 static int	nlisted = 0;
 
-/* Returns the first number in a file of /proc, or -1. */
+/* Returns the number after label, or the first one, in a file of /proc; -1 if there is none. */
 static int64
-first_number(const char *path)
+number_after(const char *path, const char *label)
 {
-	char		content[32];
+	char		content[8192];
 	int			fd = BasicOpenFile(path, O_RDONLY | O_CLOEXEC);
 	ssize_t		length;
+	char	   *found;
 
 	if (fd < 0)
 		return -1;
 	length = read(fd, content, sizeof(content) - 1);
 	close(fd);
-	if (length <= 0)
-		return -1;
-	content[length] = '\0';
-	return strtoll(content, NULL, 10);
+	content[Max(length, 0)] = '\0';
+	found = strstr(content, label);
+	return length <= 0 || found == NULL ? -1 : strtoll(found + strlen(label), NULL, 10);
 }
 
 /* Does a mapping of size bytes leave too little address space for queries? */
@@ -106,17 +114,59 @@ address_space_is_limited(Size size)
 		return true;
 	if (limit.rlim_cur == RLIM_INFINITY)
 		return false;
-	present = first_number("/proc/self/statm") * sysconf(_SC_PAGESIZE);
+	present = number_after("/proc/self/statm", "") * sysconf(_SC_PAGESIZE);
 	return present < 0 || limit.rlim_cur < present ||
 		(limit.rlim_cur - present) / ADDRESS_SPACE_FACTOR < size;
 }
 
-/* Make the file for npages buffers, and map it.  Returns why not, or NULL. */
+#ifdef __linux__
+/*
+ * Does the kernel never overcommit memory?  Then it ignores MAP_NORESERVE.  That is tried, as
+ * /proc/sys may be hidden.
+ */
+static bool
+never_overcommits(void)
+{
+	Size		size = UINT64CONST(1) << 44;	/* more than machines have */
+	void	   *address = mmap(NULL, size, PROT_READ | PROT_WRITE,
+							   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return address == MAP_FAILED || munmap(address, size) != 0;
+}
+
+/*
+ * Make a System V segment, and attach it.  It is marked for removal at once, so that it goes
+ * with the last process that has it attached, however that ends; Linux lets others attach
+ * it nevertheless.  Returns why there is none, or NULL.
+ */
+static const char *
+make_segment(bool reserved)
+{
+	int64		left = number_after("/proc/meminfo", "CommitLimit:") -
+		number_after("/proc/meminfo", "Committed_AS:");
+	void	   *address;
+
+	if (reserved && (int64) memory.size > left * 1024 / RESERVED_PART)
+		return "vm.overcommit_memory is 2, and temp_buffers too large for what is left to reserve";
+	memory.id = shmget(IPC_PRIVATE, memory.size, IPC_CREAT | SHM_NORESERVE | 0600);
+	if (memory.id < 0)
+		return "shmget() failed";
+	address = shmat(memory.id, NULL, 0);
+	(void) shmctl(memory.id, IPC_RMID, NULL);
+	if (address == MAP_FAILED)
+		return "shmat() failed";
+	memory.is_segment = true;
+	memory.address = address;
+	return NULL;
+}
+#endif
+
+/* Make the file or segment for npages buffers, and map it.  Returns why there is none, or NULL. */
 static const char *
 map_memory(int npages)
 {
-#ifdef MFD_CLOEXEC
-	int64		overcommit = first_number("/proc/sys/vm/overcommit_memory");
+#ifdef __linux__
+	bool		reserved = never_overcommits();
 	struct stat file;
 	void	   *address = MAP_FAILED;
 
@@ -125,27 +175,29 @@ map_memory(int npages)
 	/* a pool's size may exceed them, or leave queries none */
 	if (sizeof(void *) < 8)
 		return "addresses have 32 bits";
-	/* a kernel that never overcommits may raise SIGBUS for a sparse file */
-	if (overcommit < 0)
-		return "/proc cannot be read";
-	if (overcommit == 2)
-		return "vm.overcommit_memory is 2";
 	if (address_space_is_limited(memory.size))
 		return "the process's address space is limited";
+
+	/*
+	 * Workers map a file by fewer faults.  But without overcommitting, an access to a sparse one
+	 * may raise SIGBUS, and files of a process that is not dumpable belong to root.
+	 */
+	if (reserved || prctl(PR_GET_DUMPABLE) != 1 || access("/proc/self/fd", X_OK) != 0)
+		return make_segment(reserved);
 	if (!AcquireExternalFD())
 		return "too many files are open";
-	memory.fd = memfd_create("temp_parallel local buffers", MFD_CLOEXEC);
-	if (memory.fd < 0)
+	memory.id = memfd_create("temp_parallel local buffers", MFD_CLOEXEC);
+	if (memory.id < 0)
 	{
 		ReleaseExternalFD();
 		return "memfd_create() failed";
 	}
-	if (fstat(memory.fd, &file) == 0 && ftruncate(memory.fd, memory.size) == 0)
+	if (fstat(memory.id, &file) == 0 && ftruncate(memory.id, memory.size) == 0)
 		address = mmap(NULL, memory.size, PROT_READ | PROT_WRITE, MAP_SHARED,
-					   memory.fd, 0);
+					   memory.id, 0);
 	if (address == MAP_FAILED)
 	{
-		close(memory.fd);
+		close(memory.id);
 		ReleaseExternalFD();
 		return "ftruncate() or mmap() failed";
 	}
@@ -154,7 +206,7 @@ map_memory(int npages)
 	return NULL;
 #else
 	(void) npages;
-	return "the system has no memfd_create()";
+	return "the system is not Linux";
 #endif
 }
 
@@ -295,10 +347,19 @@ tp_map_leader(const SharedMemory *memory)
 	char		path[64];
 	int			fd;
 	struct stat file;
+	struct shmid_ds segment;
 	void	   *address = MAP_FAILED;
 
+	if (memory->is_segment)
+	{
+		errno = ESTALE;
+		if (shmctl(memory->id, IPC_STAT, &segment) != 0 ||
+			segment.shm_cpid != memory->leader || segment.shm_segsz != memory->size)
+			return MAP_FAILED;
+		return shmat(memory->id, NULL, 0);
+	}
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) memory->leader,
-			 memory->fd);
+			 memory->id);
 	fd = BasicOpenFile(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return MAP_FAILED;
@@ -477,6 +538,21 @@ tp_buffer_is_shared(int i)
 }
 
 /*
+ * Has buffer i been used?  Core sets the tag of a buffer when it uses that for the first
+ * time, and clears the block number to InvalidBlockNumber.
+ */
+static bool
+was_used(int i)
+{
+	BufferDesc *buf = GetLocalBufferDescriptor(i);
+
+	if (!tp_buffer_is_shared(i))
+		return LocalBufferBlockPointers[i] != NULL;
+	return buf->tag.blockNum != 0 ||
+		RelFileLocatorNumber(BufTagGetRelFileLocator(&buf->tag)) != InvalidOid;
+}
+
+/*
  * The number of buffers after which no buffer has ever been used.  Core uses buffers for the
  * first time in the order of their numbers (see GetLocalVictimBuffer(), in 15
  * LocalBufferAlloc(), of localbuf.c), but may pass over some.  In the shared file, the used
@@ -490,26 +566,26 @@ tp_used_buffers(void)
 	/* as InitLocalBuffers() of localbuf.c has numbered them */
 	if (NLocBuffer > 0 && GetLocalBufferDescriptor(NLocBuffer - 1)->buf_id != -NLocBuffer - 1)
 		elog(ERROR, "descriptors of local buffers have another size than in PostgreSQL %s", PG_VERSION);
-	if (memory.address == NULL)
+	if (memory.address == NULL || memory.is_segment)
 	{
 		for (int i = NLocBuffer - 1; i >= used; i--)
 		{
-			if (LocalBufferBlockPointers[i] != NULL)
+			if (was_used(i))
 				used = i + 1;
 		}
 		return used;
 	}
-#ifdef MFD_CLOEXEC
+#ifdef __linux__
 	while (used < NLocBuffer)
 	{
-		off_t		begin = lseek(memory.fd, (off_t) used * BLCKSZ, SEEK_DATA);
+		off_t		begin = lseek(memory.id, (off_t) used * BLCKSZ, SEEK_DATA);
 		off_t		end;
 
 		if (begin < 0 && errno != ENXIO)
 			return NLocBuffer;
 		if (begin < 0 || begin >= (off_t) NLocBuffer * BLCKSZ)
 			return used;
-		end = lseek(memory.fd, begin, SEEK_HOLE);
+		end = lseek(memory.id, begin, SEEK_HOLE);
 		if (end < 0)
 			return NLocBuffer;
 		used = Min((end + BLCKSZ - 1) / BLCKSZ, NLocBuffer);

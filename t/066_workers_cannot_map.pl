@@ -1,5 +1,6 @@
-# Workers that cannot map the leader's memory, as the leader's process is not dumpable, where
-# pages are shared. They take no part in the plan, which the leader runs alone. If they did, they
+# Workers that cannot map the leader's memory, as the leader's process is no longer dumpable when
+# pages are shared; and those of a leader that was not from the start, which shares a System V
+# segment in place of a file. The former take no part in the plan, which the leader runs alone. If they did, they
 # would read files that nobody has written; if one ended with an error, a statement would
 # fail that works without the module; if one had claimed a part of the plan, that part's rows
 # would be lost. Where the leader does not run the plan, it must be known that workers can
@@ -42,9 +43,10 @@ my $stats = q{SELECT pages_shared > 0, pages_flushed > 0, coalesce(not_shared, '
 my $reason = "a worker could not map the leader's memory";
 my $alone = 'SET parallel_leader_participation = off;';
 
+is($node->safe_psql('postgres', "$hide $fill $query $stats $query $stats"),
+	"$answer\nt|f|\n$answer\nt|f|", 'a process that is not dumpable shares a segment');
+
 # The first statement is run by the leader, and pages are written from the next one on.
-is($node->safe_psql('postgres', "SELECT FROM set_dumpable(false); $fill $query $stats $query $stats"),
-	"$answer\nt|f|$reason\n$answer\nt|t|$reason", 'a process that is not dumpable');
 is($node->safe_psql('postgres', "$fill $hide $query $query $stats"),
 	"$answer\n$answer\nt|t|$reason", 'one that is not dumpable once its pool is shared');
 is($node->safe_psql('postgres', "$fill $query $hide $query $query $stats"),
@@ -84,7 +86,7 @@ is($node->safe_psql('postgres', "$fill $nested $hide $calls $stats $calls"),
 is($node->safe_psql('postgres', "$fill $nested $calls $calls SELECT not_shared IS NULL FROM temp_parallel_stats();"),
 	"$rows\n$rows\nt", 'the same where workers can map the memory');
 
-# Each kind of plan, by the leader alone. What has the workers' memory or files prepared for
+# Each kind of plan, by the leader alone, and with workers that read a segment. What has the workers' memory or files prepared for
 # them, or has them claim a part, must not wait for those that take no part.
 my %plans = (
 	'sequential scan' => [ '', 'SELECT sum(id), count(*) FROM t WHERE k = 3', 'Parallel Seq Scan' ],
@@ -135,14 +137,36 @@ foreach my $name (sort keys %plans)
 	like($plan, qr/$shape/s, "$name: the plan");
 	is(join("\n", sort split /\n/, $rows), $expected, "$name: the answer of the leader alone");
 	like($state, qr/^t\|[ft]\|$reason/, "$name: pages were shared, and no worker could map them");
+
+	$out = $node->safe_psql('postgres', "$hide $fill $prepare $statement; SELECT '---'; $stats SELECT workers_launched > 0 FROM temp_parallel_stats();");
+	($rows, $state) = split /^---\n/m, $out;
+	is(join("\n", sort split /\n/, $rows), $expected, "$name: the answer with a segment");
+	like($state, qr/^t\|[ft]\|\nt$/, "$name: pages were shared in it");
 }
 
 # What workers report for EXPLAIN belongs to the node that they would have run.
 like($node->safe_psql('postgres', "$fill $hide EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) $query"),
 	qr/Workers Launched: 2.*TempFlush.*Worker 0: .*rows=0.*Partial Aggregate[^\n]*rows=1(\.00)? loops=1/s, 'EXPLAIN of workers that take no part');
 
+# The segment goes with the session, even with one that is killed.
+SKIP:
+{
+	skip 'the system does not list segments', 2 if !-r '/proc/sysvipc/shm';
+	my $out;
+	$node->psql('postgres', qq{SELECT pg_backend_pid() AS pid \\gset
+\\setenv PID :pid
+$hide $fill
+\\! awk -v pid="\$PID" '\$5 == pid { n++ } END { print pid, n }' /proc/sysvipc/shm
+\\! kill -KILL "\$PID"
+SELECT 1;}, stdout => \$out);
+	my ($pid, $segment) = $out =~ /^(\d+) (\d*)$/m;
+	is($segment, 1, 'a session has a segment');
+	$node->poll_query_until('postgres', 'SELECT true');
+	is(scalar(grep { (split)[4] eq $pid } split /\n/, slurp_file('/proc/sysvipc/shm')), 0, 'none is left of a session that was killed');
+}
+
 $node->stop;
-ok(slurp_file($node->logfile) !~ /TRAP:|PANIC:|terminated by signal|leak/,
+ok(slurp_file($node->logfile) !~ /TRAP:|PANIC:|terminated by signal (?!9:)|leak/,
 	'no crash, failed assertion or leak in the log');
 
 done_testing();

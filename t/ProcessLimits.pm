@@ -29,6 +29,7 @@ sub limited_server
 	$node->init(extra => ['--data-checksums']);
 	$node->append_conf('postgresql.conf', qq{
 session_preload_libraries = 'temp_parallel'
+restart_after_crash = on
 max_worker_processes = 8
 temp_buffers = 32MB
 max_parallel_workers_per_gather = 2
