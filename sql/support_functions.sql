@@ -95,7 +95,7 @@ CREATE OR REPLACE FUNCTION pg_temp.compare(pg_temp.wrapped, pg_temp.wrapped) RET
 CREATE OR REPLACE FUNCTION pg_temp.hash(pg_temp.wrapped) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS
 	'BEGIN RETURN ($1).v; END';
 CREATE FUNCTION pg_temp.in_range(pg_temp.wrapped, pg_temp.wrapped, int, boolean, boolean) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS
-	'BEGIN RETURN CASE WHEN $5 THEN ($1).v <= ($2).v + $3 ELSE ($1).v >= ($2).v + $3 END; END';
+	'BEGIN RETURN CASE WHEN $5 THEN ($1).v <= ($2).v + CASE WHEN $4 THEN -$3 ELSE $3 END ELSE ($1).v >= ($2).v + CASE WHEN $4 THEN -$3 ELSE $3 END END; END';
 CREATE FUNCTION pg_temp.at_most(pg_temp.wrapped, pg_temp.wrapped) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS
 	'BEGIN RETURN ($1).v <= ($2).v; END';
 CREATE OPERATOR pg_temp.@<= (function = pg_temp.at_most, leftarg = pg_temp.wrapped, rightarg = pg_temp.wrapped);
@@ -118,12 +118,14 @@ CREATE TEMP TABLE parted_2 PARTITION OF parted FOR VALUES FROM ('(1500)') TO (MA
 INSERT INTO parted SELECT v, id FROM t;
 ANALYZE parted, parted_1, parted_2;
 \set window 'SELECT sum(n) FROM (SELECT count(*) OVER (ORDER BY v USING OPERATOR(pg_temp.@<) RANGE BETWEEN CURRENT ROW AND 2 FOLLOWING) AS n FROM t WHERE id < 50) w'
+\set window_start 'SELECT sum(n) FROM (SELECT count(*) OVER (ORDER BY v USING OPERATOR(pg_temp.@<) RANGE BETWEEN 2 PRECEDING AND CURRENT ROW) AS n FROM t WHERE id < 50) w'
 \set set_operation 'SELECT count(*) FROM (SELECT v FROM t WHERE id < 9 INTERSECT SELECT v FROM u WHERE id % 2 = 0) s'
+\set hashed_set_operation 'SELECT count(*) FROM (SELECT v FROM t INTERSECT SELECT v FROM u WHERE id % 2 = 0) s'
 \set hashed_subquery 'SELECT count(*) FROM t WHERE NOT v OPERATOR(pg_temp.@=) ANY (SELECT v FROM u WHERE id > 7)'
 \set brin 'SELECT id FROM u WHERE v OPERATOR(pg_temp.@=) ROW(5)::pg_temp.wrapped'
 \set partitions 'SELECT id FROM parted WHERE v OPERATOR(pg_temp.@=) (SELECT v FROM u WHERE id = 5)'
-SELECT pg_temp.plan(:'window') AS "window", pg_temp.plan(:'set_operation') AS set_operation,
-	pg_temp.plan(:'hashed_subquery') AS hashed_subquery, pg_temp.plan(:'partitions') AS partitions;
+SELECT pg_temp.plan(:'window') AS "window", pg_temp.plan(:'window_start') AS window_start, pg_temp.plan(:'set_operation') AS set_operation,
+	pg_temp.plan(:'hashed_set_operation') AS hashed_set_operation, pg_temp.plan(:'hashed_subquery') AS hashed_subquery, pg_temp.plan(:'partitions') AS partitions;
 SET enable_seqscan = off;
 SELECT pg_temp.plan(:'brin') AS brin;
 CREATE OR REPLACE FUNCTION pg_temp.at_most(pg_temp.wrapped, pg_temp.wrapped) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS
@@ -132,13 +134,16 @@ SELECT pg_temp.plan(:'brin') AS brin;
 :brin;
 RESET enable_seqscan;
 CREATE OR REPLACE FUNCTION pg_temp.in_range(pg_temp.wrapped, pg_temp.wrapped, int, boolean, boolean) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS
-	$$ BEGIN PERFORM set_config('my.n', '1', false); RETURN CASE WHEN $5 THEN ($1).v <= ($2).v + $3 ELSE ($1).v >= ($2).v + $3 END; END $$;
-SELECT pg_temp.plan(:'window') AS "window";
+	$$ BEGIN PERFORM set_config('my.n', '1', false); RETURN CASE WHEN $5 THEN ($1).v <= ($2).v + CASE WHEN $4 THEN -$3 ELSE $3 END ELSE ($1).v >= ($2).v + CASE WHEN $4 THEN -$3 ELSE $3 END END; END $$;
+SELECT pg_temp.plan(:'window') AS "window", pg_temp.plan(:'window_start') AS window_start;
 :window;
+:window_start;
 CREATE OR REPLACE FUNCTION pg_temp.hash(pg_temp.wrapped) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS
 	$$ BEGIN PERFORM set_config('my.n', '1', false); RETURN ($1).v; END $$;
 SELECT pg_temp.plan(:'hashed_subquery') AS hashed_subquery;
 :hashed_subquery;
+SELECT pg_temp.plan(:'hashed_set_operation') AS hashed_set_operation;
+:hashed_set_operation;
 CREATE OR REPLACE FUNCTION pg_temp.compare(pg_temp.wrapped, pg_temp.wrapped) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS
 	$$ BEGIN PERFORM set_config('my.n', '1', false); RETURN sign(($1).v - ($2).v); END $$;
 SELECT pg_temp.plan(:'set_operation') AS set_operation, pg_temp.plan(:'partitions') AS partitions;
