@@ -5,21 +5,15 @@
 use strict;
 use warnings;
 
-use PostgreSQL::Test::Cluster;
+use FindBin;
+use lib $FindBin::RealBin;
 use PostgreSQL::Test::Utils;
+use TempParallel;
 use Test::More;
 
 plan skip_all => 'AddressSanitizer ends a process whose address space is limited' if $ENV{TEST_SANITIZE};
 
-my $node = PostgreSQL::Test::Cluster->new('main');
-$node->init;
-$node->append_conf('postgresql.conf', qq{
-session_preload_libraries = 'temp_parallel'
-max_worker_processes = 8
-max_parallel_workers = 8
-log_min_messages = log
-});
-$node->start;
+my $node = fault_server('main');
 $node->safe_psql('postgres', 'CREATE ROLE anybody');
 
 # Processes that are started while the limit lasts have room for 64 MB beyond what the
@@ -33,13 +27,7 @@ my $limit = "\\! prlimit --pid=$postmaster --as";
 # of a GIN index may pin any number of pages, so a worker gets as many buffers as the session.
 my ($status, $answers, $errors) = $node->psql('postgres', qq{
 SET ROLE anybody;
-SET max_parallel_workers_per_gather = 2;
-SET min_parallel_table_scan_size = 0;
-SET min_parallel_index_scan_size = 0;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET temp_parallel.write_temp_page_cost = 0;
-SET temp_parallel.buffer_scan_cost = 0;
+$TempParallel::settings
 SET temp_buffers = 2000000;
 CREATE TEMP TABLE t AS SELECT g AS id, ARRAY[g % 10] AS a FROM generate_series(1, 50000) g;
 CREATE INDEX ON t USING gin (a);

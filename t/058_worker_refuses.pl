@@ -10,20 +10,13 @@ use FindBin;
 use lib $FindBin::RealBin;
 
 use Build 'build';
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use TempParallel;
 use Test::More;
 
 my $library = build('reads_storage.so', [ glob "$FindBin::RealBin/reads_storage/*" ]);
 
-my $node = PostgreSQL::Test::Cluster->new('main');
-$node->init;
-$node->append_conf('postgresql.conf', qq{
-session_preload_libraries = 'temp_parallel'
-max_worker_processes = 8
-max_parallel_workers = 8
-});
-$node->start;
+my $node = fault_server('main');
 $node->safe_psql('postgres', qq{
 CREATE FUNCTION read_pages(regclass, bool) RETURNS int LANGUAGE c STRICT PARALLEL SAFE AS '$library';
 CREATE FUNCTION count_rows(regclass) RETURNS int LANGUAGE c STRICT PARALLEL SAFE AS '$library';
@@ -32,16 +25,8 @@ CREATE FUNCTION count_rows_in_leader(regclass) RETURNS int LANGUAGE c STRICT PAR
 });
 
 # No page of other has ever been written.
-my $tables = q{
-SET max_parallel_workers_per_gather = 2;
-SET min_parallel_table_scan_size = 0;
-SET min_parallel_index_scan_size = 0;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
+my $tables = $TempParallel::settings . q{
 SET parallel_leader_participation = off;
-SET temp_parallel.write_temp_page_cost = 0;
-SET temp_parallel.buffer_scan_cost = 0;
-SET cpu_tuple_cost = 1;
 SET enable_indexscan = off;
 SET enable_bitmapscan = off;
 CREATE TEMP TABLE t (id int PRIMARY KEY, v text);
