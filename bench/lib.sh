@@ -34,7 +34,7 @@ build_extension() {
 	chown -R "$server_user" "$work/src"
 	local make=(make -s -C "$work/src" with_llvm=no "PG_CONFIG=$pg_config")
 	progress "building temp_parallel for $("$bindir/postgres" --version)"
-	run "$work/build.log" "${AS_SERVER[@]}" "${make[@]}" ||
+	run "$work/build.log" "${AS_SERVER[@]}" "${make[@]}" "-j$(nproc)" ||
 		{ cat "$work/build.log"; die "the build failed"; }
 	run "$work/build.log" "${make[@]}" "DESTDIR=$server_root" install ||
 		{ cat "$work/build.log"; die "the installation failed"; }
