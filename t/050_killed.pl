@@ -33,6 +33,8 @@ my $query = 'SELECT count(*), sum(v), sum(hashtext(big)) FROM t;';
 # The same, but with a short sleep at every fifth row, so that the workers are
 # in the middle of their scans when they are killed.
 my $slow_query = 'SELECT count(*), sum(v), sum(hashtext(big)) FROM t WHERE CASE WHEN id % 5 = 0 THEN pg_sleep(0.002) IS NOT NULL ELSE true END;';
+# One that must not end by itself before a busy machine has started the workers.
+my $endless_query = $slow_query =~ s/0\.002/0.02/r;
 
 my $other = fault_session($node);
 
@@ -91,8 +93,8 @@ sub begin_portions
 	my ($s, $name) = @_;
 	my %before = map { $_ => 1 } segments($s->{pid});
 
-	$s->begin("SET work_mem = '64kB'; SET my.sleep = 0.002; $portions{$name}[0]");
-	my @pids = workers_of($other, $s, 1);
+	$s->begin("SET work_mem = '64kB'; SET my.sleep = 0.02; $portions{$name}[0]");
+	my @pids = workers_of($other, $s, 1, 1);
 	my @segments = grep { !$before{$_} } segments($s->{pid});
 
 	usleep(rand 100_000);
@@ -259,9 +261,9 @@ foreach ([ 'worker' ], [ 'leader' ], [ 'worker', 'FOR' ], [ 'leader', 'a cursor'
 	}
 	else
 	{
-		$s->begin($slow_query);
+		$s->begin($endless_query);
 	}
-	my @workers = workers_of($other, $s, 2);
+	my @workers = workers_of($other, $s, 2, 1);
 	ok(-s $file, "$victim killed: there is a file while the session lives");
 	kill 'KILL', $victim eq 'worker' ? $workers[0] : $s->{pid};
 	$s->end;
@@ -294,8 +296,8 @@ foreach my $mode ('fast', 'immediate')
 
 	make_tables($s);
 	$file = $node->data_dir . '/' . $s->safe("SELECT pg_relation_filepath('t');");
-	$s->begin($slow_query);
-	workers_of($other, $s, 1);
+	$s->begin($endless_query);
+	workers_of($other, $s, 1, 1);
 	$other->quit;
 	$node->stop($mode);
 	$s->end;

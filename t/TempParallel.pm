@@ -233,14 +233,17 @@ sub quit
 	return;
 }
 
-# Wait until session $s has $n workers, which session $other sees, and return their PIDs.
+# Wait until session $s has $n workers, which session $other sees, and return their PIDs. In
+# a statement that sleeps at some rows, these are workers that have rows if $asleep is true:
+# others may have read all before one starts, and then it exits at once.
 sub workers_of
 {
-	my ($other, $s, $n) = @_;
+	my ($other, $s, $n, $asleep) = @_;
+	my $where = "leader_pid = $s->{pid}" . ($asleep ? q{ AND wait_event = 'PgSleep'} : '');
 
 	foreach (1 .. 2000)
 	{
-		my @pids = split /\n/, $other->safe("SELECT pid FROM pg_stat_activity WHERE leader_pid = $s->{pid};");
+		my @pids = split /\n/, $other->safe("SELECT pid FROM pg_stat_activity WHERE $where;");
 
 		return @pids if @pids >= $n;
 		usleep(10_000);
