@@ -11,7 +11,9 @@
 # A job that ends with another status than 0 has failed, whatever it counted. The log of
 # one that failed is printed, or all if $print_logs is "all". The script ends with the
 # line that sums up, and with $signal to the jobs that still run. A function after_job,
-# if there is one, is called with the name of each job that was started and has ended.
+# if there is one, is called with the name of each job that was started and has ended. If $tell
+# is set, it prints a line now and then while jobs run, and no line says that one has started.
+# A script that counts in another way defines job_ended() and on_exit() after this.
 
 declare -A name_of=() started=()    # by process: the job, and the second of its start
 passed=0 failed=0 times=() left=0
@@ -22,7 +24,7 @@ expect_jobs() { left=$1; }
 
 start_job() {
 	local name=$1
-	progress "$name: started"
+	[ -n "${tell-}" ] || progress "$name: started"
 	setsid "${@:2}" </dev/null 3>&1 >"$work/$name.log" 2>&1 &
 	name_of[$!]=$name started[$!]=$SECONDS
 }
@@ -30,7 +32,8 @@ start_job() {
 until_fewer() {
 	local pid status
 	while [ ${#name_of[@]} -ge "$1" ]; do
-		sleep 1
+		sleep 0.3
+		[ -z "${tell-}" ] || tell_now_and_then "$tell"
 		for pid in "${!name_of[@]}"; do
 			[[ " $(jobs -rp | tr '\n' ' ')" != *" $pid "* ]] || continue
 			status=0
@@ -63,11 +66,15 @@ job_ended() {
 	! declare -F after_job >/dev/null || after_job "$1"
 }
 
-# shellcheck disable=SC2317  # cleanup() calls it
-on_exit() {
+end_jobs() {
 	local pid
 	for pid in "${!name_of[@]}"; do kill "-$signal" -- "-$pid" 2>/dev/null; done
 	for pid in "${!name_of[@]}"; do wait "$pid"; done
+}
+
+# shellcheck disable=SC2317  # cleanup() calls it
+on_exit() {
+	end_jobs
 	[ "$left" = 0 ] || progress "$left job(s) missing"
 	failed=$((failed + left))
 	closing_line="$passed passed, $failed failed"

@@ -166,16 +166,19 @@ cleanup() {
 	exit "$status"
 }
 
-# Every 20 seconds, or on a terminal every second, each line over the one before.
+# tell_now_and_then COMMAND... - to be called again and again: prints the line that COMMAND
+# prints, on a terminal every second and over the one before, otherwise every 20 seconds.
+told=0
 tell_now_and_then() {
 	local line every=20
 	[ ! -t 1 ] || every=1
-	while sleep "$every" >/dev/null 2>&1; do
-		line=$("$tell" "$1") || continue
-		if [ -t 1 ]; then printf '\r\033[K%.*s' $((${COLUMNS:-80} - 1)) "        $line"
-		else printf '        %s\n' "$line"
-		fi
-	done
+	[ $((SECONDS - told)) -ge "$every" ] || return 0
+	told=$SECONDS
+	line=$("$@") || return 0
+	printf -v line '[%4ds] %s' "$SECONDS" "$line"
+	if [ -t 1 ]; then printf '\r\033[K%.*s' $((${COLUMNS:-80} - 1)) "$line"
+	else printf '%s\n' "$line"
+	fi
 }
 
 # Runs the step in its own session, so that all its processes can be terminated,
@@ -193,7 +196,8 @@ run() {
 	setsid "$@" </dev/null >>"$out" 2>&1 &
 	child=$!
 	if [ -n "${tell-}" ]; then
-		tell_now_and_then "$log" &
+		told=$SECONDS
+		while sleep 1 >/dev/null 2>&1; do tell_now_and_then "$tell" "$log"; done &
 		teller=$!
 	fi
 	wait "$child" || status=$?

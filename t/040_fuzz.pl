@@ -2,8 +2,8 @@
 # random temporary tables, with random settings: each query with the extension
 # off, on, and on with parallel query at no cost.
 #
-# FUZZ_SECONDS and FUZZ_SEED in the environment are the duration and the seed. A
-# failure prints how to repeat it, and a script for psql.
+# FUZZ_SEED in the environment is the seed, FUZZ_SECONDS the duration, or FUZZ_QUERIES the
+# number of queries. A failure prints how to repeat it, and a script for psql.
 
 use strict;
 use warnings;
@@ -13,7 +13,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $seconds = $ENV{FUZZ_SECONDS} || 60;
+my @length = $ENV{FUZZ_QUERIES} ? ('--queries', $ENV{FUZZ_QUERIES}) : ('--seconds', $ENV{FUZZ_SECONDS} || 60);
 my $seed = $ENV{FUZZ_SEED} || 1;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
@@ -43,7 +43,7 @@ my $status = run_log(
 	[
 		'python3', '-m', 'fuzzer',
 		'--seed', $seed,
-		'--seconds', $seconds,
+		@length,
 		'--timeout', 10,
 		'--reduce', 60,
 		'--log', $node->logfile,

@@ -6,8 +6,8 @@
 # remain: the read-only routine in a descriptor, pins, a setting, a file.
 #
 # A worker makes about a thousand allocations, most of them before it runs the plan. By
-# default, up to 40 of a statement fail, evenly distributed from a random one on;
-# EVERY_ALLOCATION=1 in the environment tries all.
+# default, up to 40 of a statement fail, evenly distributed from a random one on; ALLOCATIONS in
+# the environment is another number, and EVERY_ALLOCATION=1 tries all.
 
 use strict;
 use warnings;
@@ -111,7 +111,7 @@ foreach my $pool (@pools)
 		{
 			my $pid = $process eq 'workers' ? 0 : $s->pid;
 			my ($expected, undef, $allocations) = run_with_fault($s, $statement, $pid, 0);
-			my $step = $ENV{EVERY_ALLOCATION} ? 1 : 1 + int($allocations / 40);
+			my $step = $ENV{EVERY_ALLOCATION} ? 1 : 1 + int($allocations / ($ENV{ALLOCATIONS} || 40));
 			my ($tried, $failed, @wrong) = (0, 0);
 
 			for (my $nth = 1 + int(rand($step)); $nth <= $allocations; $nth += $step)

@@ -34,10 +34,12 @@ SET temp_parallel.buffer_scan_cost = 0;
 SET client_min_messages = warning;
 };
 
-# A pool that is smaller than the tables, one that is larger, and the same with dirty
-# pages that workers read in the leader's memory, where addresses have 64 bits: for that,
-# writing must not be cheap.
-our @pools = ('800kB', '32MB', $Config{ptrsize} < 8 ? () : '32MB, shared');
+# A pool that is smaller than the tables; one that is larger, with dirty pages that workers
+# read in the leader's memory, where addresses have 64 bits: for that, writing must not be
+# cheap; and the same with pages that are written. FAULT_POOLS in the environment is how many
+# of them are used.
+our @pools = ('800kB', $Config{ptrsize} < 8 ? () : '32MB, shared', '32MB');
+splice @pools, $ENV{FAULT_POOLS} if $ENV{FAULT_POOLS};
 my $sharing = q{
 SET temp_parallel.write_temp_page_cost = 10;
 };
