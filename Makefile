@@ -162,3 +162,9 @@ dist:
 		echo "before it is uploaded, META.json needs real addresses in place of these"
 	git -C $(top) archive --format=zip --prefix=temp_parallel-$(DISTVERSION)/ \
 		--output=$(CURDIR)/temp_parallel-$(DISTVERSION).zip HEAD
+
+# The outputs of the benchmarks, for the release beside the zip: what bench/figures has written.
+.PHONY: measurements
+measurements:
+	tar -czf $(CURDIR)/temp_parallel-$(DISTVERSION)-measurements.tar.gz -C $(top) \
+		--transform='s,^measurements,temp_parallel-$(DISTVERSION)-measurements,' measurements

@@ -4,9 +4,9 @@
 #
 # Run is what is in ```sql, in psql. ```text is the output of the snippet before it, as
 # psql prints it with --tuples-only and --no-align; after a first line "...", the end of
-# that output. The snippets of a page run in one session, those of README.md in one for
-# each section: it says how sessions load the library, and each one after that has it for
-# that reason.
+# that output. The snippets of a page run in one session, those of README.md and
+# doc/installation.md in one for each section: they say how sessions load the library, and each
+# one after that has it for that reason, and how to remove it.
 
 use strict;
 use warnings;
@@ -82,18 +82,19 @@ sub set_libraries
 }
 
 my $n = 0;
-foreach my $section (split /^(?=## )/m, slurp_file("$top/README.md"))
+foreach my $section (map { split /^(?=## )/m, slurp_file("$top/$_") } 'README.md', 'doc/installation.md')
 {
 	my ($name) = $section =~ /^#+ (.*)/;
 	# the other library of the lists, which this server may not have
 	$section =~ s/auto_explain, //, $section =~ s/SET (\w+) = auto_explain;/RESET $1;/
 	  if !-e $node->config_data('--pkglibdir') . '/auto_explain.so';
-	$n += run_snippets("README.md, $name", $section, 'postgres');
+	$n += run_snippets($name, $section, 'postgres');
 }
 cmp_ok($n, '>', 3, 'README.md has snippets');
 
 set_libraries('temp_parallel');
-foreach my $page ('CONTRIBUTING.md', map { "doc/$_" } sort map { m{([^/]+)$} } glob "$top/doc/*.md")
+foreach my $page ('CONTRIBUTING.md', grep { $_ ne 'doc/installation.md' }
+	map { "doc/$_" } sort map { m{([^/]+)$} } glob "$top/doc/*.md")
 {
 	my $database = $page =~ s/.*\/|\.md$//gr;
 
