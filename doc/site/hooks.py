@@ -61,10 +61,11 @@ def svg(mermaid):
                      ' edge [fontname=sans, fontsize=10]', *drawing.lines, "}"])
     picture = subprocess.run(["dot", "-Tsvg"], input=dot, check=True, capture_output=True,
                              text=True).stdout
-    # Within a page, without the header of a file; scaled to its width.
-    picture = re.sub(r'<svg width="\S+" height="\S+"', '<svg style="max-width: 100%; height: auto"',
+    # Within a page, without the header of a file; scaled to its width, or scrolled if it is narrow.
+    picture = re.sub(r'<svg width="\S+" height="\S+"',
+                     '<svg style="width: 100%; min-width: 800px; height: auto"',
                      picture[picture.index("<svg"):])
-    return f"<div>\n{picture}</div>\n"
+    return f'<div style="overflow-x: auto">\n{picture}</div>\n'
 
 
 def on_page_markdown(markdown, **_):
