@@ -1,4 +1,4 @@
-# What README.md says of installing and uninstalling: who may load the library, create
+# What README.md and doc/installation.md say of installing and uninstalling: who may load the library, create
 # the extension and change its settings; how a list of libraries is written; what
 # happens when a library is missing. Otherwise a DBA would hand out a privilege that is
 # not needed or not enough, or lock everyone out.

@@ -1,9 +1,13 @@
 """Makes the pictures and tables of the pages from doc/data."""
 
 import argparse
+import shutil
 from pathlib import Path
 
 from . import diagram, plots, results, tables
+
+# of the outputs, what pages show or bench/flush_cost makes plots of: where it goes
+COPIED = {"flush_cost_??.csv": "doc/data", "planner_*_18.png": "doc/pictures"}
 
 
 def main():
@@ -14,6 +18,9 @@ def main():
     data = top / "doc/data/results.csv"
     if args.collect:
         results.collect(args.collect, data)
+        for pattern, place in COPIED.items():
+            for found in Path(args.collect).glob(pattern):
+                shutil.copy(found, top / place)
     found = results.read(data)
     tables.write(found, top)
     pictures = top / "doc/pictures"
