@@ -179,8 +179,9 @@ map_memory(int npages)
 		return "the process's address space is limited";
 
 	/*
-	 * Workers map a file by fewer faults.  But without overcommitting, an access to a sparse one
-	 * may raise SIGBUS, and files of a process that is not dumpable belong to root.
+	 * Workers map a file by fewer faults.  But without overcommitting, an
+	 * access to a sparse one may raise SIGBUS, and files of a process that is
+	 * not dumpable belong to root.
 	 */
 	if (reserved || prctl(PR_GET_DUMPABLE) != 1 || access("/proc/self/fd", X_OK) != 0)
 		return make_segment(reserved);
