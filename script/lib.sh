@@ -32,8 +32,6 @@ supported_versions=(15:bookworm 16:wheel 17:trixie 18:sid 19:experimental)
 work=           # the temporary directory
 keep=           # not empty: keep $work
 child=          # the session that run() waits for
-teller=         # the process that prints what it does
-follower=       # the one that prints lines of its log
 AS_SERVER=()    # prefix for a command that must not run as root
 debian_keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
@@ -135,7 +133,6 @@ cleanup() {
 	trap '' INT TERM HUP PIPE
 	set +e
 	case $status in 130 | 143) progress "interrupted; cleaning up" ;; esac
-	[ -z "$teller$follower" ] || kill ${teller:+"$teller"} ${follower:+"$follower"} 2>/dev/null
 	if [ -n "$child" ]; then
 		kill -TERM -- "-$child" 2>/dev/null
 		for _ in {1..30}; do
@@ -182,36 +179,14 @@ tell_now_and_then() {
 }
 
 # Runs the step in its own session, so that all its processes can be terminated,
-# and waits with `wait`, during which bash runs traps at once. Meanwhile, the lines
-# of the log that the sed script $follow prints are shown.
+# and waits with `wait`, during which bash runs traps at once.
 run() {
-	local log=$1 out=$1 status=0
+	local log=$1 status=0
 	shift
-	if [ -n "${follow-}" ]; then
-		out=$log.pipe
-		mkfifo "$out"
-		tee -a "$log" <"$out" | sed -un "$follow" &
-		follower=$!
-	fi
-	setsid "$@" </dev/null >>"$out" 2>&1 &
+	setsid "$@" </dev/null >>"$log" 2>&1 &
 	child=$!
-	if [ -n "${tell-}" ]; then
-		told=$SECONDS
-		while sleep 1 >/dev/null 2>&1; do tell_now_and_then "$tell" "$log"; done &
-		teller=$!
-	fi
 	wait "$child" || status=$?
 	child=
-	if [ -n "$teller" ]; then
-		kill "$teller" 2>/dev/null || true
-		wait "$teller" 2>/dev/null || true
-		teller=
-	fi
-	if [ -n "$follower" ]; then
-		wait "$follower" || true
-		follower=
-		rm "$out"
-	fi
 	return "$status"
 }
 
