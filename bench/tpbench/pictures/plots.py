@@ -42,7 +42,7 @@ def speed(results, path):
     axis.set(xlim=(0, 1.12), xticks=[0, 0.25, 0.5, 0.75, 1])
     axis.xaxis.set_major_formatter(lambda x, _: f"{x:.0%}")
     axis.tick_params(left=False)
-    axis.set_xlabel(f"time by that without it; PostgreSQL {TIMES_OF}, 2 processors")
+    axis.set_xlabel(f"time relative to that without temp_parallel; PostgreSQL {TIMES_OF}, 2 processors")
     figure.legend(loc="outside upper center", ncols=3, frameon=False)
     save(figure, path)
 
