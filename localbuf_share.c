@@ -121,16 +121,20 @@ address_space_is_limited(Size size)
 
 #ifdef __linux__
 /*
- * Does the kernel never overcommit memory?  Then it ignores MAP_NORESERVE.  That is tried, as
- * /proc/sys may be hidden.
+ * Does the kernel never overcommit memory?  Then it ignores MAP_NORESERVE, which is tried
+ * where /proc/sys is hidden.
  */
 static bool
 never_overcommits(void)
 {
-	Size		size = UINT64CONST(1) << 44;	/* more than machines have */
-	void	   *address = mmap(NULL, size, PROT_READ | PROT_WRITE,
-							   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int64		mode = number_after("/proc/sys/vm/overcommit_memory", "");
+	Size		size = (Size) 1 << (sizeof(Size) * 8 - 20); /* 16 TB */
+	void	   *address;
 
+	if (mode >= 0)
+		return mode == 2;
+	address = mmap(NULL, size, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	return address == MAP_FAILED || munmap(address, size) != 0;
 }
 
@@ -169,6 +173,7 @@ map_memory(int npages)
 	bool		reserved = never_overcommits();
 	struct stat file;
 	void	   *address = MAP_FAILED;
+	char		files[64];
 
 	memory.leader = getpid();
 	memory.size = (Size) npages * BLCKSZ;
@@ -183,7 +188,8 @@ map_memory(int npages)
 	 * access to a sparse one may raise SIGBUS, and files of a process that is
 	 * not dumpable belong to root.
 	 */
-	if (reserved || prctl(PR_GET_DUMPABLE) != 1 || access("/proc/self/fd", X_OK) != 0)
+	snprintf(files, sizeof(files), "/proc/%d/fd", (int) memory.leader);
+	if (reserved || prctl(PR_GET_DUMPABLE) != 1 || access(files, X_OK) != 0)
 		return make_segment(reserved);
 	if (!AcquireExternalFD())
 		return "too many files are open";

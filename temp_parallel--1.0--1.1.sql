@@ -167,13 +167,13 @@ BEGIN
 		FOR i IN REVERSE 3 .. 1 BY 2 LOOP
 			SET LOCAL temp_parallel.enabled = on;
 			EXECUTE 'EXPLAIN (FORMAT JSON) ' || queries[i] INTO plan;
-			workers := substring(plan::text FROM '"Workers Planned": (\d+)');
+			workers := substring(plan::text FROM '"Workers Planned": ([0-9]+)');
 			planned[i] := -(plan->0->'Plan'->>'Total Cost')::float8;
 			SET LOCAL temp_parallel.enabled = off;
 			EXECUTE 'EXPLAIN (FORMAT JSON) ' || queries[i] INTO plan;
 			planned[i] := (planned[i] + (plan->0->'Plan'->>'Total Cost')::float8) / measured_pages;
 		END LOOP;
-		IF workers IS NULL OR planned[1] <= 0 THEN
+		IF workers IS NULL OR least(planned[1], planned[3]) <= 0 THEN
 			RAISE EXCEPTION 'the planner expects no gain from parallel workers' USING ERRCODE = 'object_not_in_prerequisite_state',
 				DETAIL = 'The cost of a flush is measured relative to that gain.',
 				HINT = 'Check "max_parallel_workers_per_gather" and the planner''s cost settings.';
@@ -289,7 +289,7 @@ BEGIN
 			HINT = 'Repeat the calibration while the machine is less busy, or with more pages; check whether parallel queries over unlogged tables are faster than serial ones on this machine.';
 	ELSE
 		-- three digits, which exceeds the precision of the measurements
-		write_temp_page_cost := to_char(write_page_us / planner_unit_us / page_factor, '9.99EEEE');
+		write_temp_page_cost := to_char(write_page_us / planner_unit_us / nullif(page_factor, 0), '9.99EEEE');
 		buffer_scan_cost := to_char(scan_buffer_us / planner_unit_us, '9.99EEEE');
 		-- Workers save least of what the planner expects where rows are only filtered. With the
 		-- worse end of both intervals, so that a query is rather serial than slower.

@@ -165,6 +165,11 @@ SELECT refused('SELECT temp_parallel_calibrate(16, 6, max_cv => -1)');
 SELECT refused('SELECT temp_parallel_calibrate(16, 6, max_cv => ''nan'')');
 SELECT refused('SELECT temp_parallel_calibrate(16, 6, max_cv => NULL)');
 
+-- Costs by which workers save so little of a query that only filters rows that it has none.
+SET seq_page_cost = 60;
+SELECT refused('SELECT temp_parallel_calibrate(200, 6)');
+RESET seq_page_cost;
+
 -- Anybody may call it, with CREATE on the tablespace.
 SET allow_in_place_tablespaces = on;
 CREATE TABLESPACE regress_tp_calibrate LOCATION '';
@@ -174,7 +179,8 @@ SELECT measured_pages FROM temp_parallel_calibrate(16, 6, max_cv => 'infinity');
 SELECT refused('SELECT temp_parallel_calibrate(16, 6, ''regress_tp_calibrate'')');
 RESET ROLE;
 -- If it is marked otherwise, it fails in a worker, and in the leader beside one.
-SELECT proparallel, provolatile, obj_description(oid, 'pg_proc') IS NOT NULL AS described
+-- No backslash, which would depend on standard_conforming_strings.
+SELECT proparallel, provolatile, obj_description(oid, 'pg_proc') IS NOT NULL AS described, position(chr(92) IN prosrc) AS backslash
 FROM pg_proc WHERE proname = 'temp_parallel_calibrate';
 BEGIN;
 ALTER FUNCTION temp_parallel_calibrate PARALLEL SAFE;
@@ -253,7 +259,10 @@ BEGIN
 	END IF;
 END
 $$;
+-- one where reading costs nothing has no recommendation
 RESET ROLE;
+ALTER TABLESPACE regress_tp_calibrate SET (seq_page_cost = 0);
+SELECT write_temp_page_cost FROM temp_parallel_calibrate(200, 6, 'regress_tp_calibrate', 'infinity');
 -- the tablespace is empty again
 DROP TABLESPACE regress_tp_calibrate;
 DROP ROLE regress_tp_calibrate;
