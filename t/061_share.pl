@@ -44,6 +44,12 @@ is($node->safe_psql('postgres', "SET temp_buffers = '400MB'; " . limited(600) . 
 	"200000000\n$answer\nf|t|the process's address space is limited", 'a large pool leaves address space to queries');
 is($node->safe_psql('postgres', limited(600) . " $fill $large $query $stats"),
 	"200000000\n$answer\nt|f|", 'a pool that is small against the limit is shared');
+SKIP:
+{
+	skip 'vm.overcommit_memory is 2, or not known', 1 if slurp_file('/proc/sys/vm/overcommit_memory') !~ /^[01]$/;
+	is($node->safe_psql('postgres', limited(600) . " $fill SELECT pg_read_file('/proc/self/maps') ~ 'memfd:temp_parallel';"),
+		't', 'in a file: a limit of the address space is not taken for that mode');
+}
 
 my ($out, $err);
 
