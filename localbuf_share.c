@@ -146,11 +146,11 @@ never_overcommits(void)
 static const char *
 make_segment(bool reserved)
 {
-	int64		left = number_after("/proc/meminfo", "CommitLimit:") -
-		number_after("/proc/meminfo", "Committed_AS:");
 	void	   *address;
 
-	if (reserved && (int64) memory.size > left * 1024 / RESERVED_PART)
+	if (reserved && (int64) memory.size >
+		(number_after("/proc/meminfo", "CommitLimit:") -
+		 number_after("/proc/meminfo", "Committed_AS:")) * 1024 / RESERVED_PART)
 		return "vm.overcommit_memory is 2, and temp_buffers too large for what is left to reserve";
 	memory.id = shmget(IPC_PRIVATE, memory.size, IPC_CREAT | SHM_NORESERVE | 0600);
 	if (memory.id < 0)

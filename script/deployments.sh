@@ -124,7 +124,7 @@ row() {
 
 # shellcheck disable=SC2016  # Markdown
 job_deploy() {
-	local was mode overcommitted=(shared shared shared)
+	local was mode
 	prepare_deploy
 	row 'none of these' shared : :
 
@@ -161,7 +161,7 @@ job_deploy() {
 			progress "not tested: root cannot set vm.overcommit_memory here"
 			break
 		fi
-		row "\`vm.overcommit_memory\` $mode" "${overcommitted[mode]}" : "grep -qx $mode /proc/sys/vm/overcommit_memory"
+		row "\`vm.overcommit_memory\` $mode" shared : "grep -qx $mode /proc/sys/vm/overcommit_memory"
 	done
 	if [ "$(cat /proc/sys/vm/overcommit_memory)" = 2 ]; then
 		row '`vm.overcommit_memory` 2, a pool above a quarter of what is left of `CommitLimit`' \
