@@ -12,7 +12,7 @@
 #                            $work_parent, or in /tmp
 #   copy_tree SRC DST        copy the sources without build products and .git
 #   private_server PGCONFIG  make a copy of that server under $work; see there
-#   make_cluster NAME        start a throw-away cluster on that copy
+#   make_cluster NAME [PORT] start a throw-away cluster on that copy
 #   run LOG COMMAND...       run a step that Ctrl-C or TERM can interrupt; if $tell is
 #                            set, "$tell LOG" prints a line about it now and then
 #
@@ -236,18 +236,19 @@ private_server() {
 # PGUSER; the server's log is $work/NAME.log. Checksums are on, to detect pages
 # written wrongly; fsync is off, as a crash of the machine need not be survived.
 make_cluster() {
-	local data=$work/$1
+	local data=$work/$1 port=${2-5432}
 	run "$data.initdb" "${AS_SERVER[@]}" "$bindir/initdb" -D "$data" -k -U postgres \
 		-A trust --encoding=UTF8 --locale=C.UTF-8 --no-sync ||
 		{ cat "$data.initdb"; die "initdb failed"; }
 	"${AS_SERVER[@]}" tee -a "$data/postgresql.conf" >/dev/null <<-CONF
 		listen_addresses = ''
 		unix_socket_directories = '$work'
+		port = $port
 		max_worker_processes = 16
 		max_parallel_workers = 8
 		fsync = off
 	CONF
-	export PGHOST=$work PGPORT=5432 PGUSER=postgres
+	export PGHOST=$work PGPORT=$port PGUSER=postgres
 	run "$data.initdb" "${AS_SERVER[@]}" "$bindir/pg_ctl" -D "$data" -l "$data.log" -w start ||
 		{ tail -n 30 "$data.log"; die "the server did not start"; }
 }
