@@ -345,6 +345,8 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 		state->skipped = "it is not known whether workers can read the leader's memory";
 	else if (pcxt->nworkers == 0)
 		state->skipped = "no dynamic shared memory is left for workers";
+	else if (tp_processors_are_busy(state->gather->plan->total_cost))
+		state->skipped = "other processes use the processors";
 	else if (state->many_to_write && !tp_worker_is_free())
 		state->skipped = "no worker is free";
 	else

@@ -220,11 +220,12 @@ rows_by_a_page(Relation heap)
 }
 
 /*
- * Do workers save more than it costs to prepare heap, with a TOAST table of toast_pages?  If
- * only the writing of dirty pages costs too much, heap's account gets what they would save.
+ * Why workers save less than it costs to prepare heap, with a TOAST table of toast_pages, or
+ * NULL.  If only the writing of dirty pages costs too much, heap's account gets what they would
+ * save.
  */
-static bool
-pays(Relation heap, Relation index, IndexInfo *info, double toast_pages)
+static const char *
+does_not_pay(Relation heap, Relation index, IndexInfo *info, double toast_pages)
 {
 	FlushCost	flush = tp_flush_estimate(list_make1_oid(RelationGetRelid(heap)), NIL, false);
 	double		pages = RelationGetNumberOfBlocks(heap);
@@ -233,10 +234,11 @@ pays(Relation heap, Relation index, IndexInfo *info, double toast_pages)
 	QualCost	expressions;
 	double		comparison = 0;
 	Cost		saving;
+	const char *too_expensive = "to write the table's pages costs more than workers save";
 
 	/* reads more than it sorts, or nobody knows how many rows it has */
 	if (index->rd_rel->relam == BRIN_AM_OID || info->ii_Predicate != NIL)
-		return false;
+		return too_expensive;
 	cost_qual_eval(&expressions, info->ii_Expressions, NULL);
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 		comparison += TupleDescAttr(RelationGetDescr(index), i)->attbyval ?
@@ -249,10 +251,10 @@ pays(Relation heap, Relation index, IndexInfo *info, double toast_pages)
 		(1 - 1 / processes) - LOOK_AT_PAGE * seq_page_cost * pages -
 		parallel_setup_cost - flush.search;
 	if (saving > flush.cost - flush.account)
-		return true;
+		return tp_processors_are_busy(saving) ? "other processes use the processors" : NULL;
 	if (saving > 0)
 		tp_account_add(RelationGetRelid(heap), saving, flush.cost);
-	return false;
+	return too_expensive;
 }
 
 /* ----------
@@ -323,9 +325,8 @@ prepare_table(Relation heap, Relation index, IndexInfo *info)
 	instr_time	start;
 	instr_time	elapsed;
 
-	if (refusal == NULL && RelationGetParallelWorkers(heap, -1) == -1 &&
-		!pays(heap, index, info, toast == NULL ? 0 : RelationGetNumberOfBlocks(toast)))
-		refusal = "to write the table's pages costs more than workers save";
+	if (refusal == NULL && RelationGetParallelWorkers(heap, -1) == -1)
+		refusal = does_not_pay(heap, index, info, toast == NULL ? 0 : RelationGetNumberOfBlocks(toast));
 	if (refusal == NULL && !tp_worker_is_free())
 		refusal = "no worker is free";
 	if (refusal == NULL)

@@ -39,6 +39,7 @@ extern PlannedStmt *tp_call_planner(const PlannerCall *call, PlanFor purpose);
 
 /* plan_processors.c */
 extern int	tp_usable_processors(void);
+extern bool tp_processors_are_busy(Cost cost);
 extern int	tp_process_limit(Plan *plan, int workers);
 
 /* plan_facts.c */

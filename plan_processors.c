@@ -23,7 +23,9 @@
 #endif
 #include <unistd.h>
 
+#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "storage/fd.h"
 
 #include "plan.h"
 
@@ -32,6 +34,12 @@
 
 /* By how much work that is repeated at the same time takes longer: q18 of TPC-H. */
 #define SLOWDOWN		0.25
+
+/* Processors are busy if so many processes run for each, itself included. */
+#define BUSY			1.5
+
+/* The launch of workers, at parallel_setup_cost, counts above this part of the cost. */
+#define LAUNCH_PART		0.01
 
 /*
  * Returns the number of processors that the session may use, at least 1:
@@ -58,6 +66,27 @@ tp_usable_processors(void)
 	if (found == 0)
 		found = (int) sysconf(_SC_NPROCESSORS_ONLN);
 	return Max(found, 1);
+}
+
+/*
+ * Would workers for what costs that much only take time from other processes?  So if clearly
+ * more of these are running, on the whole machine, than it has processors, and the launch
+ * counts.  False where temp_parallel.processors says otherwise, or the system does not tell.
+ */
+bool
+tp_processors_are_busy(Cost cost)
+{
+	int			running = 0;
+	FILE	   *file = tp_processors == 0 && cost < parallel_setup_cost / LAUNCH_PART ?
+		AllocateFile("/proc/loadavg", "r") : NULL;
+
+	if (file != NULL)
+	{
+		if (fscanf(file, "%*f %*f %*f %d", &running) != 1)
+			running = 0;
+		FreeFile(file);
+	}
+	return running > BUSY * sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 /*

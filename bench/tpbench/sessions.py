@@ -6,6 +6,7 @@ looking does not take time from the others.
 """
 
 import hashlib
+import os
 import sys
 import threading
 import time
@@ -63,6 +64,7 @@ class Cell:
     round: int
     rate: float         # jobs in a second
     launched: float     # workers for a job
+    cpu: float          # seconds of processor time of the server for a job
     files: float        # temporary files for a job
     bytes: float        # in them
     memory: int         # kB at most, in the round that does not count
@@ -108,13 +110,31 @@ def watch(ended, postmaster, idle, peak):
                 pass
 
 
-def totals(monitor, conns):
-    """What the sessions and their workers have done so far: workers, temporary files, bytes."""
+def stat(pid, *fields):
+    """The sum of those fields of /proc/PID/stat, numbered as in proc(5)."""
+    words = Path(f"/proc/{pid}/stat").read_text().rsplit(")")[1].split()
+    return sum(int(words[field - 3]) for field in fields)
+
+
+def processor_time(postmaster):
+    """Seconds of all processes of the server so far; of those that have ended, the postmaster knows."""
+    ticks = stat(postmaster, 14, 15, 16, 17)
+    for pid in Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split():
+        try:
+            ticks += stat(pid, 14, 15)
+        except FileNotFoundError:       # it has ended since
+            pass
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def totals(monitor, conns, postmaster):
+    """What the sessions and their workers have done so far: workers, processor time, temporary files,
+    bytes."""
     launched = 0
     for conn in conns:
         conn.execute("SELECT pg_stat_force_next_flush()")
         launched += measure.counters(conn).launched
-    return launched, *monitor.execute("SELECT temp_files, temp_bytes FROM pg_stat_database"
+    return launched, processor_time(postmaster), *monitor.execute("SELECT temp_files, temp_bytes FROM pg_stat_database"
                                       " WHERE datname = current_database()").fetchone()
 
 
@@ -122,13 +142,12 @@ def run(monitor, sessions, clients, arm, n, rows):
     conns = sessions[arm.name][:clients]
     jobs = max(JOBS // clients, 1)
     idle = {c.info.backend_pid for every in sessions.values() for c in every if c not in conns}
-    # of pid (comm) state ppid
-    postmaster = Path(f"/proc/{conns[0].info.backend_pid}/stat").read_text().rsplit(")")[1].split()[1]
+    postmaster = stat(conns[0].info.backend_pid, 4)
     peak, ended = [0], threading.Event()
     watcher = threading.Thread(target=watch, args=(ended, postmaster, idle, peak))
     if n < 0:
         watcher.start()
-    before = totals(monitor, conns)
+    before = totals(monitor, conns, postmaster)
     with ThreadPoolExecutor(clients) as pool:
         start = time.perf_counter()
         done = list(pool.map(lambda conn: client(conn, jobs, rows), conns))
@@ -136,9 +155,10 @@ def run(monitor, sessions, clients, arm, n, rows):
     if n < 0:
         ended.set()
         watcher.join()
-    did = [(now - then) / (jobs * clients) for now, then in zip(totals(monitor, conns), before)]
+    did = [(now - then) / (jobs * clients) for now, then in zip(totals(monitor, conns, postmaster), before)]
     errors = [error for _, found in done for error in found]
-    if not errors and (did[0] > 0) != (arm is ON):
+    # several sessions leave no processor to workers
+    if not errors and (did[0] > 0) != (arm is ON) and (arm is not ON or clients == 1):
         raise SystemExit(f"{clients} clients, {arm.name}: {did[0]} workers for a job")
     return Cell(clients, arm.name, n, jobs * clients / seconds, *did, max(peak),
                 errors, set().union(*(digests for digests, _ in done)))
@@ -160,6 +180,15 @@ def report(cells, numbers):
         print(f"{clients:7}" + "".join(f"{median(these):18.2f}" for these in rates)
               + "".join("{:8.3f} [{:.3f}, {:.3f}]".format(*estimate(r)) for r in ratios)
               + f"{median(of(clients, ON, 'launched')):13.1f}")
+    head = f"{'clients':7}" + "".join(f"{arm.name + ' CPU s/job':>21}" for arm in ARMS) \
+        + "".join(f"{arm.name + ' / off':>21}" for arm in ARMS[1:])
+    print(f"\n{head}")
+    rule(head)
+    for clients in numbers:
+        times = [of(clients, arm, "cpu") for arm in ARMS]
+        ratios = ([x / off for x, off in zip(these, times[0])] for these in times[1:])
+        print(f"{clients:7}" + "".join(f"{median(these):21.3f}" for these in times)
+              + "".join("{:8.3f} [{:.3f}, {:.3f}]".format(*estimate(r)) for r in ratios))
     head = f"{'clients':7}" + "".join(f"{arm.name + ' ' + what:>18}" for what in ("MB", "files", "file MB")
                                       for arm in ARMS)
     print(f"\n{head}")
