@@ -13,6 +13,8 @@ SET parallel_setup_cost = 10;
 SET temp_parallel.write_temp_page_cost = 5;
 SET temp_parallel.buffer_scan_cost = 0;
 SET jit = off;
+-- whatever else uses the processors
+SET temp_parallel.processors = 8;
 -- pages are written; for accounts of pages that workers read in memory, see share.sql
 SET temp_parallel.share_local_buffers = off;
 

@@ -20,7 +20,8 @@ my $top = "$FindBin::RealBin/..";
 
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
-$node->append_conf('postgresql.conf', 'autovacuum = off');
+# workers for short statements, whatever else uses the processors
+$node->append_conf('postgresql.conf', "autovacuum = off\ntemp_parallel.processors = 8");
 $node->start;
 
 # What the pages show is what Linux prints, where workers can read the leader's pages.

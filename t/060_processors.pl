@@ -1,6 +1,9 @@
 # The number of processors that the session determines with temp_parallel.processors
 # at 0: those that it may be scheduled on. Otherwise, in a container with one processor
 # of a large machine, each worker would count as having its own processor.
+#
+# And what is launched while other processes use them: no workers for short statements.
+# Otherwise, several sessions would do less at once than without the module.
 
 use strict;
 use warnings;
@@ -20,6 +23,44 @@ is($node->safe_psql('postgres', 'SELECT processors FROM temp_parallel_stats()'),
 	$affinity, 'as many processors as the server may be scheduled on');
 is($node->safe_psql('postgres', 'SET temp_parallel.processors = 77; SELECT processors FROM temp_parallel_stats()'),
 	77, 'as many as are set');
+
+# Statements that cost less than 100 times the launch, while more processes run than there are
+# processors.
+my @loops = map { IPC::Run::start([ $^X, '-e', '1 while 1' ]) } 0 .. 2 * `getconf _NPROCESSORS_ONLN`;
+my $short = q{
+LOAD 'temp_parallel';
+SET client_min_messages = warning;
+SET temp_parallel.write_temp_page_cost = 0;
+SET max_parallel_maintenance_workers = 2;
+CREATE TEMP TABLE t AS SELECT g AS id, md5(g::text) AS pad FROM generate_series(1, 300000) g;
+ANALYZE t;
+};
+my $statements = q{
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT count(*) FROM t WHERE pad LIKE '%77%';
+SET client_min_messages = debug1;
+CREATE INDEX ON t (pad);
+};
+
+# What the statements say after these settings: the plan, and the messages of the build.
+sub said
+{
+	my (undef, $out, $err) = $node->psql('postgres', "$short; $_[0]; $statements");
+
+	return "$out\n$err";
+}
+
+SKIP:
+{
+	skip 'the system does not tell how many processes run', 4 if !-r '/proc/loadavg';
+	my $said = said('');
+	like($said, qr/Workers Launched: 0\n.*Flush Skipped: other processes use the processors/s, 'a short statement');
+	like($said, qr/without workers: other processes use the processors/, 'a short index build');
+	$said = said('SET temp_parallel.processors = 8');
+	like($said, qr/Workers Launched: [12]\n.*with request for [12] parallel workers/s, 'with processors of its own');
+	$said = said('SET parallel_setup_cost = 0');
+	like($said, qr/Workers Launched: [12]\n.*with request for [12] parallel workers/s, 'if a launch costs nothing');
+}
+$_->kill_kill foreach @loops;
 $node->stop;
 
 # A file and not a pipe, which would break if the command cannot be started.

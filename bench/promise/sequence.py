@@ -26,6 +26,7 @@ SET cpu_operator_cost = 0.1
 SET temp_parallel.buffer_scan_cost = 0
 SET temp_parallel.share_local_buffers = off
 SET temp_parallel.run_ahead = off
+SET temp_parallel.processors = 65
 """.strip().split("\n")
 
 DIRTY = """
