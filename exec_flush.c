@@ -20,8 +20,6 @@
  */
 #include "postgres.h"
 
-#include "access/parallel.h"
-#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "portability/instr_time.h"

@@ -14,7 +14,6 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
 #include "postmaster/bgworker.h"
 
 #include "exec.h"

@@ -17,8 +17,6 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "miscadmin.h"
-#include "utils/guc.h"
 #include "utils/memutils.h"
 
 #include "exec.h"

@@ -21,8 +21,6 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "miscadmin.h"
-#include "nodes/extensible.h"
 #include "utils/tuplestore.h"
 
 #include "exec.h"

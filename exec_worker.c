@@ -29,12 +29,10 @@
 
 #include <sys/mman.h>
 
-#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "postmaster/bgworker.h"
 #include "storage/dsm.h"
-#include "utils/guc.h"
 
 #include "exec.h"
 #include "readonly.h"

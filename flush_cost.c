@@ -42,7 +42,6 @@
 
 #include "optimizer/optimizer.h"
 #include "utils/memutils.h"
-#include "utils/spccache.h"
 
 #include "localbuf.h"
 

@@ -25,8 +25,6 @@
 #include "catalog/pg_class.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "miscadmin.h"
-#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 

@@ -38,12 +38,10 @@
 #include <math.h>
 
 #include "access/genam.h"
-#include "access/heapam.h"
 #include "access/xact.h"
 #include "catalog/index.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_proc.h"
-#include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"

@@ -21,8 +21,6 @@
 #include "postgres.h"
 
 #include "common/pg_prng.h"
-#include "miscadmin.h"
-#include "utils/acl.h"
 
 #include "localbuf.h"
 

@@ -24,10 +24,8 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "access/transam.h"
 #include "access/xact.h"
 #include "executor/instrument.h"
-#include "miscadmin.h"
 #include "storage/bufpage.h"
 #include "storage/procarray.h"
 

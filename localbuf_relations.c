@@ -34,11 +34,9 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/namespace.h"
-#include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_depend.h"
 #include "catalog/pg_namespace.h"
-#include "miscadmin.h"
 #include "utils/fmgroids.h"
 #include "utils/relcache.h"
 

@@ -47,10 +47,8 @@
 #include "access/table.h"
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
-#include "miscadmin.h"
 #include "storage/fd.h"
 #include "utils/lsyscache.h"
-#include "utils/rel.h"
 #include "utils/resowner.h"
 
 #include "localbuf.h"

@@ -7,7 +7,6 @@
  */
 #include "postgres.h"
 
-#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "utils/lsyscache.h"
 

@@ -23,13 +23,10 @@
 
 #include "access/htup_details.h"
 #include "access/nbtree.h"
-#include "access/transam.h"
-#include "catalog/pg_am.h"
 #include "catalog/pg_amop.h"
 #include "catalog/pg_amproc.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
-#include "miscadmin.h"
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"

@@ -23,7 +23,6 @@
 #endif
 #include <unistd.h>
 
-#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "storage/fd.h"
 

@@ -24,8 +24,6 @@
 
 #include <time.h>
 
-#include "miscadmin.h"
-#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 
 #include "plan.h"

@@ -22,12 +22,10 @@
  */
 #include "postgres.h"
 
-#include "access/amapi.h"
 #include "access/gist_private.h"
 #include "access/hash.h"
 #include "access/nbtree.h"
 #include "access/relscan.h"
-#include "catalog/pg_am.h"
 #include "storage/ipc.h"
 
 #include "localbuf.h"

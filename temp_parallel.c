@@ -18,8 +18,6 @@
 #include "access/nbtree.h"
 #include "access/xact.h"
 #include "fmgr.h"
-#include "optimizer/paths.h"
-#include "tcop/utility.h"
 #include "utils/fmgrprotos.h"
 #include "utils/inval.h"
 
