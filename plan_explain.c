@@ -32,6 +32,7 @@ static const char *const refusals[] = {
 	[RUN_AHEAD_TOO_WIDE] = "its rows have more than 1664 columns",
 	[RUN_AHEAD_GAINS_LITTLE] = "workers would save less than 15 % of its cost",
 	[RUN_AHEAD_TOO_LARGE] = "its rows may exceed temp_file_limit",
+	[RUN_AHEAD_NO_PART] = "no expensive sort or aggregation that can be run ahead",
 	[NO_WORKERS_MODIFYING_WITH] = "WITH has a statement that modifies data",
 	[NO_WORKERS_LOCKS] = "locks rows",
 	[NO_WORKERS_UNSAFE] = "query is not parallel safe",

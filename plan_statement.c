@@ -274,6 +274,8 @@ tp_plan_statement(const PlannerCall *call)
 			if (ours != NULL)
 				return ours;
 		}
+		else if (purpose == PLAN_PORTIONS && core->planTree->total_cost > parallel_setup_cost)
+			refusal = RUN_AHEAD_NO_PART;
 	}
 
 	if (core->parallelModeNeeded)
