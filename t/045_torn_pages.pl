@@ -128,6 +128,7 @@ SET temp_parallel.buffer_scan_cost = 0;
 SET max_parallel_workers_per_gather = 4;
 SET min_parallel_table_scan_size = 0;
 SET parallel_setup_cost = 10;
+SET temp_parallel.processors = 8;
 SET parallel_tuple_cost = 0;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;

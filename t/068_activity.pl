@@ -15,6 +15,7 @@ max_parallel_workers_per_gather = 2
 min_parallel_table_scan_size = 0
 parallel_setup_cost = 10
 parallel_tuple_cost = 0
+temp_parallel.processors = 8
 session_preload_libraries = temp_parallel
 });
 $node->start;
