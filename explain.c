@@ -7,6 +7,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "lib/stringinfo.h"
 #include "utils/lsyscache.h"
 
@@ -22,7 +24,10 @@ tp_explain_numbers(const char *label, const ExplainNumber *numbers, int n,
 	initStringInfo(&line);
 	for (const ExplainNumber *number = numbers; number < numbers + n; number++)
 	{
-		if (es->format != EXPLAIN_FORMAT_TEXT)
+		/* JSON has no number for that */
+		if (es->format != EXPLAIN_FORMAT_TEXT && isinf(number->value))
+			ExplainPropertyText(number->property, "Infinity", es);
+		else if (es->format != EXPLAIN_FORMAT_TEXT)
 			ExplainPropertyFloat(number->property, number->unit, number->value,
 								 number->digits, es);
 		else

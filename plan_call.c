@@ -54,8 +54,9 @@ tp_allow_parallel(PlannerInfo *root)
 
 	while (root->parent_root != NULL)
 		root = root->parent_root;
+	/* functions that the planner has called may have changed the setting */
 	if (!tp_planning_modification() || glob->parallelModeOK ||
-		root->parse->commandType == CMD_SELECT)
+		root->parse->commandType == CMD_SELECT || max_parallel_workers_per_gather == 0)
 		return;
 
 	/* what standard_planner() sets for such a statement, up to now */

@@ -62,11 +62,14 @@ tp_reads_large_table(Query *query)
 		tp_any_range_table_entry(query, is_large_table);
 }
 
+/* Rows of a foreign table in the session's temporary schema are as permanent as others. */
 static bool
 changes_temp_table(Query *query)
 {
-	return get_rel_persistence(rt_fetch(query->resultRelation,
-										query->rtable)->relid) == RELPERSISTENCE_TEMP;
+	RangeTblEntry *target = rt_fetch(query->resultRelation, query->rtable);
+
+	return target->relkind != RELKIND_FOREIGN_TABLE &&
+		get_rel_persistence(target->relid) == RELPERSISTENCE_TEMP;
 }
 
 /* Is query, an INSERT, one of the rows of a SELECT and nothing else? */

@@ -105,6 +105,21 @@ typedef struct Choice
 	FlushSaving saving;
 } Choice;
 
+/*
+ * The cost of the subplans of stmt.  Which alternative an expression uses is found out when
+ * the plan is complete, so that they are all of which two plans may differ.
+ */
+static Cost
+cost_of_subplans(PlannedStmt *stmt)
+{
+	Cost		cost = 0;
+	ListCell   *lc;
+
+	foreach(lc, stmt->subplans)
+		cost += lfirst(lc) == NULL ? 0 : ((Plan *) lfirst(lc))->total_cost;
+	return cost;
+}
+
 /* Add what lookups of core's plan and of ours, with facts all, cost, where that is known. */
 static void
 add_copies(Choice *choice, PlannedStmt *core, const PlanFacts *all)
@@ -205,6 +220,11 @@ plan_with_workers(PlannerCall *call, PlanFor purpose, PlannedStmt *core,
 	{
 		choice.ours = *stmt->planTree;
 		choice.core = *core->planTree;
+		if (choice.ours.total_cost == choice.core.total_cost)
+		{
+			choice.ours.total_cost += cost_of_subplans(stmt);
+			choice.core.total_cost += cost_of_subplans(core);
+		}
 	}
 	add_copies(&choice, core, &all);
 	if (!is_ours_better(&choice, purpose, core, refusal))

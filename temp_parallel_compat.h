@@ -162,9 +162,14 @@ typedef uint32 BufferState;
 
 /*
  * In the state of a local buffer, where core does not use it: the page has, or had, hints
- * that are not in the file.
+ * that are not in the file.  Core clears it when the buffer gets another page, 15 only such
+ * flags as an error leaves.
  */
+#if PG_VERSION_NUM >= 160000
 #define HINTS_DROPPED	((BufferState) BM_CHECKPOINT_NEEDED)
+#else
+#define HINTS_DROPPED	((BufferState) BM_IO_ERROR)
+#endif
 
 /* From 18 on, how an operator orders values is of a type of its own. */
 #if PG_VERSION_NUM < 180000

@@ -308,4 +308,29 @@ SELECT * FROM report('emptied');
 COMMIT;
 INSERT INTO emptied VALUES (1);
 SELECT count(*) FROM emptied;
+-- Hints that were dropped from a page do not concern the next one in its buffer: otherwise the
+-- pages of a clean table would be written.
+\connect -
+LOAD 'temp_parallel';
+SET temp_buffers = 400;
+SET temp_parallel.share_local_buffers = off;
+SET temp_parallel.write_temp_page_cost = 0;
+SET temp_parallel.buffer_scan_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+CREATE TEMP TABLE clean (id int, pad text) WITH (parallel_workers = 2);
+INSERT INTO clean SELECT g, repeat('x', 500) FROM generate_series(1, 4500) g;
+VACUUM (FREEZE) clean;
+CREATE TEMP TABLE hinted AS SELECT g AS id, repeat('x', 500) AS pad FROM generate_series(1, 5000) g;
+-- written without hints
+SELECT buffers_flushed > 300 AS evicted FROM pg_evict_local_buffers();
+SELECT count(*) FROM hinted;
+SELECT hints_dropped > 30 AS dropped FROM temp_parallel_stats();
+SET temp_parallel.enabled = off;
+SELECT count(*) FROM clean;
+RESET temp_parallel.enabled;
+SELECT flushes, pages_flushed FROM temp_parallel_stats() \gset before_
+CREATE INDEX ON clean (id);
+SELECT flushes - :before_flushes AS builds, pages_flushed - :before_pages_flushed AS pages FROM temp_parallel_stats();
 DROP EXTENSION temp_parallel CASCADE;

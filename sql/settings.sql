@@ -69,5 +69,21 @@ EXPLAIN (COSTS OFF) SELECT count(*) FROM t HAVING max(id) > pg_temp.evaluated(1)
 EXPLAIN (COSTS OFF) SELECT count(*) FROM t HAVING max(id) > pg_temp.evaluated(0);
 EXPLAIN (COSTS OFF) SELECT count(*) FROM t;
 
+-- One that turns workers off, when core has made the first of the two plans: the second one
+-- would have a Gather without workers.
+CREATE FUNCTION pg_temp.turns_off() RETURNS int IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM set_config('max_parallel_workers_per_gather', '0', false);
+	RETURN 1;
+END $$;
+CREATE TEMP TABLE parts (id int, k int) PARTITION BY RANGE (id);
+CREATE TEMP TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (1000);
+CREATE TEMP TABLE parts_2 PARTITION OF parts FOR VALUES FROM (1000) TO (50000);
+INSERT INTO parts SELECT g, g % 100 FROM generate_series(1, 40000) g;
+ANALYZE parts;
+EXPLAIN (COSTS OFF) UPDATE parts SET k = k + 1 WHERE k = 1;
+EXPLAIN (COSTS OFF) UPDATE parts SET k = k + 1 WHERE k = pg_temp.turns_off();
+RESET max_parallel_workers_per_gather;
+
 DROP EXTENSION temp_parallel;
-DROP TABLE t, few;
+DROP TABLE t, few, parts;

@@ -130,6 +130,15 @@ TABLE subqueries_off EXCEPT TABLE subqueries_on;
 DROP TABLE subqueries_on, subqueries_off;
 
 --
+-- Alternatives of which the planner counts the correlated one, and takes the other: plans that
+-- differ in it cost the same, and workers would be left out
+--
+CREATE TEMP TABLE unindexed AS TABLE t;
+ANALYZE unindexed;
+:check ('SELECT id FROM u WHERE g = 5 OR EXISTS (SELECT FROM unindexed x WHERE x.id = u.id AND x.g = 7)', 'Parallel Seq Scan on unindexed x');
+DROP TABLE unindexed;
+
+--
 -- LATERAL
 --
 SET parallel_setup_cost = 100;

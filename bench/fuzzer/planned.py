@@ -38,6 +38,8 @@ ACTIONS = {
     "alters": [f"ALTER TABLE {M} SET (parallel_workers = 3)", f"ANALYZE {M}", f"ALTER TABLE {M} ALTER v SET STORAGE EXTERNAL",
                f"ALTER TABLE {M} ALTER k SET (n_distinct = 1); ANALYZE {M}",
                f"ALTER TABLE {M} SET (parallel_workers = 0)"],
+    "sets": ["SET LOCAL max_parallel_workers_per_gather = 0", "SET LOCAL max_parallel_workers_per_gather = 4",
+             "SET LOCAL temp_parallel.enabled = off", "SET LOCAL enable_seqscan = off", "SET LOCAL work_mem = '64kB'"],
     "fails again": ["DO $r$ BEGIN RAISE 'called again'; END $r$"],
 }
 
