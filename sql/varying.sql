@@ -86,7 +86,8 @@ SELECT pg_temp.launched() AS launched;
 -- tables must not vary either: there is one sample, and so one number for all groups.
 --
 CREATE TABLE big_p AS TABLE big;
-CREATE TABLE small_p WITH (parallel_workers = 0) AS TABLE small;
+-- (so many rows that no sample is empty)
+CREATE TABLE small_p WITH (parallel_workers = 0) AS SELECT g AS k FROM generate_series(0, 39) g;
 ANALYZE big_p, small_p;
 SET enable_nestloop = on;
 SET cpu_operator_cost = 0.5;
