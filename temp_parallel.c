@@ -121,7 +121,8 @@ static void
 temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 {
 	PlannedStmt *stmt = queryDesc->plannedstmt;
-	FlushSaving lost;
+	bool		credited = false;
+	ListCell   *lc;
 	bool		first = !queryDesc->already_executed &&
 		!ScanDirectionIsNoMovement(direction);
 
@@ -135,8 +136,9 @@ temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 	if (tp_has_lost_saving(stmt) &&
 		(count == 0 || tp_reads_all_first(stmt)))
 	{
-		lost = tp_saving_of(stmt);
-		if (tp_credit_saving(&lost, queryDesc->planstate))
+		foreach(lc, tp_savings_of(stmt, true))
+			credited = tp_credit_saving(lfirst(lc), queryDesc->planstate) || credited;
+		if (credited && !stmt->parallelModeNeeded)
 		{
 			tp_session_stats->serial_by_flush++;
 			tp_count_serial("the flush costs more than workers save");
