@@ -21,7 +21,7 @@ typedef struct Planning
 {
 	struct Planning *outer;
 	PlanFor		purpose;
-	List	   *without;		/* temporary tables that are left to the leader */
+	List	   *without;		/* tables that are left to the leader */
 } Planning;
 
 /* the innermost call, or NULL */

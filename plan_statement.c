@@ -105,7 +105,7 @@ typedef struct Choice
 	Plan		ours;			/* without the flush */
 	FlushCost	flush;
 	FlushSaving saving;
-	bool		lost;			/* is core's plan better only because of the flush? */
+	bool		lost;			/* is core's better only by the flush? */
 } Choice;
 
 /*
@@ -213,7 +213,7 @@ plan_with_workers(const PlannerCall *pristine, PlanFor purpose, List *without,
 				  PlannedStmt *core, Choice *choice, Refusal *refusal)
 {
 	PlannerCall call = *pristine;
-	Query	   *parse = copyObject(call.args.parse);	/* the planner modifies it */
+	Query	   *parse = copyObject(call.args.parse);	/* it is modified */
 	bool		only_ours = purpose != PLAN_QUERY;
 	List	   *defaults = tp_take_defaults(parse);
 	PlannedStmt *stmt;
@@ -296,7 +296,7 @@ best_with_workers(const PlannerCall *call, PlanFor purpose, PlannedStmt *core,
 	Choice		all = {0};
 	PlannedStmt *best = plan_with_workers(call, purpose, NIL, core, &all, refusal);
 	List	   *without = NIL;	/* tables */
-	Cost		cost[MOST_PARTIAL + 1] = {all.ours.total_cost};	/* without the first of these */
+	Cost		cost[MOST_PARTIAL + 1] = {all.ours.total_cost}; /* without so many */
 	int			nbest = 0;		/* of them, best does without */
 	int			nlost;
 
