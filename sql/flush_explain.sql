@@ -28,6 +28,17 @@ SELECT format_lines('xml');
 -- VERBOSE lists the tables.
 SELECT line FROM explain_analyze('SELECT count(*) FROM t', ', VERBOSE') line WHERE line ~ 'Flushed Tables';
 
+-- A cost may be infinite, for which JSON has no number.
+UPDATE t SET id = id WHERE id <= 10;
+SET temp_parallel.write_temp_page_cost = 1e308;
+DO $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) SELECT count(*) FROM t' INTO plan;
+END $$;
+RESET temp_parallel.write_temp_page_cost;
+
 DROP FUNCTION explain_analyze, flush_plan, format_lines;
 DROP TABLE t, other;
 DROP EXTENSION temp_parallel;
