@@ -30,12 +30,14 @@ SELECT line FROM explain_analyze('SELECT count(*) FROM t', ', VERBOSE') line WHE
 
 -- A cost may be infinite, for which JSON has no number.
 UPDATE t SET id = id WHERE id <= 10;
+SET temp_parallel.share_local_buffers = off;
 SET temp_parallel.write_temp_page_cost = 1e308;
 DO $$
 DECLARE
 	plan json;
 BEGIN
 	EXECUTE 'EXPLAIN (FORMAT JSON) SELECT count(*) FROM t' INTO plan;
+	PERFORM plan::jsonb;
 END $$;
 RESET temp_parallel.write_temp_page_cost;
 
