@@ -29,7 +29,8 @@
  *
  * This is the break-even rule for the ski rental problem: buy as soon as the rent paid has
  * reached the price.  The total cost of statements that run to their end is at most twice
- * that of the best decisions in hindsight, and no deterministic rule guarantees less.
+ * that of the best decisions in hindsight, and no deterministic rule guarantees less.  A
+ * decision is about all tables of a statement.
  *
  * The invariant: when an account is changed, it does not exceed the cost of writing its
  * table at that time.  Each use limits it to that cost at the time of use.

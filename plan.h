@@ -34,10 +34,8 @@ typedef enum PlanFor
 
 extern bool tp_planning_temp_tables(void);
 extern bool tp_planning_modification(void);
-extern bool tp_planning_without(Oid relid);
 extern void tp_allow_parallel(PlannerInfo *root);
-extern PlannedStmt *tp_call_planner(const PlannerCall *call, PlanFor purpose,
-									List *without);
+extern PlannedStmt *tp_call_planner(const PlannerCall *call, PlanFor purpose);
 
 /* plan_processors.c */
 extern int	tp_usable_processors(void);
@@ -161,7 +159,6 @@ extern Refusal tp_refusal_of(PlannedStmt *stmt);
 extern void tp_note_saving(PlannedStmt *stmt, const FlushSaving *saving, bool lost);
 extern bool tp_has_lost_saving(PlannedStmt *stmt);
 extern FlushSaving tp_saving_of(PlannedStmt *stmt);
-extern List *tp_savings_of(PlannedStmt *stmt, bool lost);
 extern void tp_replan_for(Oid relid);
 
 /* plan_saving.c */

@@ -21,7 +21,6 @@ typedef struct Planning
 {
 	struct Planning *outer;
 	PlanFor		purpose;
-	List	   *without;		/* tables that are left to the leader */
 } Planning;
 
 /* the innermost call, or NULL */
@@ -32,13 +31,6 @@ bool
 tp_planning_temp_tables(void)
 {
 	return innermost != NULL && innermost->purpose != PLAN_AS_CORE;
-}
-
-/* May workers of that statement not read temporary table relid? */
-bool
-tp_planning_without(Oid relid)
-{
-	return innermost != NULL && list_member_oid(innermost->without, relid);
 }
 
 /* Is a statement being planned that changes a table, by rows that workers may find? */
@@ -76,14 +68,13 @@ tp_allow_parallel(PlannerInfo *root)
 }
 
 /*
- * Call the planner for purpose, with tables without left to the leader.  Returns the plan,
- * without the nodes of this module, in the current memory context.  Raises what the planner
- * raises.
+ * Call the planner for purpose.  Returns the plan, without the nodes of this module, in
+ * the current memory context.  Raises what the planner raises.
  */
 PlannedStmt *
-tp_call_planner(const PlannerCall *call, PlanFor purpose, List *without)
+tp_call_planner(const PlannerCall *call, PlanFor purpose)
 {
-	Planning	planning = {innermost, purpose, without};
+	Planning	planning = {innermost, purpose};
 	PlannedStmt *volatile result;
 
 	if (innermost == NULL && purpose == PLAN_AS_CORE)

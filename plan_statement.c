@@ -9,9 +9,7 @@
  * read temporary tables as they read permanent ones.  That plan gets the nodes of this
  * module (plan_place.c), and its cost what the planner does not know: the flush, and the
  * rows that are kept if it is run ahead.  Either may cost more for lookups in more pages
- * than the session has local buffers (plan_lookup.c).  The cheaper one is taken.  Where
- * tables are expensive to flush, there are more plans, in which workers leave some of these
- * to the leader.
+ * than the session has local buffers (plan_lookup.c).  The cheaper one is taken.
  *
  * What workers save without the flush is the difference of the two costs.  It is noted in
  * the plan (plan_note.c): a cached plan may be executed when the tables that were clean
@@ -105,7 +103,6 @@ typedef struct Choice
 	Plan		ours;			/* without the flush */
 	FlushCost	flush;
 	FlushSaving saving;
-	bool		lost;			/* is core's better only by the flush? */
 } Choice;
 
 /*
@@ -135,15 +132,16 @@ add_copies(Choice *choice, PlannedStmt *core, const PlanFacts *all)
 }
 
 /*
- * Is our plan the better one?  If core's is only because of the flush, says so in *choice;
- * otherwise, of a statement that is to be run ahead, *refusal says why.
+ * Is our plan the better one?  If core's is only because of the flush, notes in core what is
+ * lost; otherwise, of a statement that is to be run ahead, *refusal says why.
  *
  * What is run ahead has to cost LARGEST_PART of core's plan, or less, without the flush.
  * A statement that is refused because of the flush adds to the accounts of its tables, and
  * one that is refused here does not.
  */
 static bool
-is_ours_better(Choice *choice, PlanFor purpose, Refusal *refusal)
+is_ours_better(Choice *choice, PlanFor purpose, PlannedStmt *core,
+			   Refusal *refusal)
 {
 	Cost		charge = choice->flush.charge + choice->flush.search;
 	Plan		charged = choice->ours;
@@ -167,55 +165,23 @@ is_ours_better(Choice *choice, PlanFor purpose, Refusal *refusal)
 	}
 	if (plan_costs_less(&charged, &choice->core))
 		return true;
-	choice->lost = gains && choice->saving.relids != NIL;
+	if (gains && choice->saving.relids != NIL)
+		tp_note_saving(core, &choice->saving, true);
 	return false;
 }
 
 /*
- * A table is expensive if to flush it alone costs more than this part of what workers save
- * in all of a statement, and its pages are not shared, which costs little.
- */
-#define EXPENSIVE_PART	0.1
-
-/* Plans in which workers leave expensive tables to the leader, at most. */
-#define MOST_PARTIAL	3
-
-/* The most expensive table of choice that is not in without, or InvalidOid. */
-static Oid
-most_expensive(const Choice *choice, List *without)
-{
-	Cost		most = EXPENSIVE_PART * choice->saving.saving;
-	Oid			result = InvalidOid;
-	ListCell   *lc;
-
-	foreach(lc, choice->saving.relids)
-	{
-		FlushCost	flush = tp_flush_estimate(list_make1_oid(lfirst_oid(lc)),
-											  choice->saving.indexes, false);
-
-		if (flush.charge > most && !flush.share &&
-			!list_member_oid(without, lfirst_oid(lc)))
-		{
-			most = flush.charge;
-			result = lfirst_oid(lc);
-		}
-	}
-	return result;
-}
-
-/*
- * Plan the statement of call, for purpose, with tables without left to the leader.  Returns
- * NULL if core, core's plan of it, is to be taken, and then in *refusal why, or NOT_REFUSED if
- * it is only cheaper; and in *choice what has been compared, if it has come to that.
+ * Plan the statement of call, for purpose.  Returns NULL if core, core's plan of it, is to be
+ * taken, and then in *refusal why, or NOT_REFUSED if it is only cheaper.
  */
 static PlannedStmt *
-plan_with_workers(const PlannerCall *pristine, PlanFor purpose, List *without,
-				  PlannedStmt *core, Choice *choice, Refusal *refusal)
+plan_with_workers(PlannerCall *call, PlanFor purpose, PlannedStmt *core,
+				  Refusal *refusal)
 {
-	PlannerCall call = *pristine;
-	Query	   *parse = copyObject(call.args.parse);	/* it is modified */
+	Query	   *parse = call->args.parse;
 	bool		only_ours = purpose != PLAN_QUERY;
 	List	   *defaults = tp_take_defaults(parse);
+	Choice		choice = {0};
 	PlannedStmt *stmt;
 	PlanFacts	all;
 	List	   *gathers;
@@ -223,9 +189,8 @@ plan_with_workers(const PlannerCall *pristine, PlanFor purpose, List *without,
 	*refusal = tp_query_refusal(parse, purpose);
 	if (*refusal != NOT_REFUSED)
 		return NULL;
-	call.args.parse = parse;
-	call.args.cursorOptions |= CURSOR_OPT_PARALLEL_OK;
-	stmt = tp_call_planner(&call, purpose, without);
+	call->args.cursorOptions |= CURSOR_OPT_PARALLEL_OK;
+	stmt = tp_call_planner(call, purpose);
 	if (!stmt->parallelModeNeeded)
 		return NULL;
 
@@ -240,100 +205,33 @@ plan_with_workers(const PlannerCall *pristine, PlanFor purpose, List *without,
 		return NULL;
 
 	tp_add_dependencies(stmt, &all);
-	choice->flush = tp_place_flush_nodes(stmt, &all, gathers, &choice->saving);
-	if (purpose == PLAN_QUERY && choice->saving.relids == NIL)
+	choice.flush = tp_place_flush_nodes(stmt, &all, gathers, &choice.saving);
+	if (purpose == PLAN_QUERY && choice.saving.relids == NIL)
 		return NULL;
 	if (purpose == PLAN_MODIFICATION)
 		tp_place_run_ahead_node(stmt, defaults, all.last_node_id + 1);
 	if (purpose == PLAN_PORTIONS)
 	{
-		*refusal = tp_place_for_portions(stmt, core, &all, &choice->ours, &choice->core);
+		*refusal = tp_place_for_portions(stmt, core, &all, &choice.ours, &choice.core);
 		if (stmt->parallelModeNeeded)
 			return NULL;
 	}
 	else
 	{
-		choice->ours = *stmt->planTree;
-		choice->core = *core->planTree;
-		if (choice->ours.total_cost == choice->core.total_cost)
+		choice.ours = *stmt->planTree;
+		choice.core = *core->planTree;
+		if (choice.ours.total_cost == choice.core.total_cost)
 		{
-			choice->ours.total_cost += cost_of_subplans(stmt);
-			choice->core.total_cost += cost_of_subplans(core);
+			choice.ours.total_cost += cost_of_subplans(stmt);
+			choice.core.total_cost += cost_of_subplans(core);
 		}
 	}
-	add_copies(choice, core, &all);
-	if (!is_ours_better(choice, purpose, refusal))
+	add_copies(&choice, core, &all);
+	if (!is_ours_better(&choice, purpose, core, refusal))
 		return NULL;
-	tp_charge_flush(stmt, choice->saving.charge);
-	tp_note_saving(stmt, &choice->saving, false);
+	tp_charge_flush(stmt, choice.saving.charge);
+	tp_note_saving(stmt, &choice.saving, false);
 	return stmt;
-}
-
-/* Note in stmt that it has lost saving with tables relids of all. */
-static void
-note_lost(PlannedStmt *stmt, const Choice *all, List *relids, Cost saving)
-{
-	FlushCost	flush = tp_flush_estimate(relids, all->saving.indexes, false);
-	FlushSaving lost = all->saving;
-
-	lost.relids = relids;
-	lost.charge = flush.charge + flush.search;
-	lost.saving = saving;
-	if (relids != NIL && saving > 0)
-		tp_note_saving(stmt, &lost, true);
-}
-
-/*
- * The best plan with workers for the statement of call, or NULL if core is better: one in which
- * they read all tables that they can, or one of those in which they leave more and more of the
- * expensive ones to the leader.  What each of these would save besides is noted as lost, in
- * the plan or in core.
- */
-static PlannedStmt *
-best_with_workers(const PlannerCall *call, PlanFor purpose, PlannedStmt *core,
-				  Refusal *refusal)
-{
-	Choice		all = {0};
-	PlannedStmt *best = plan_with_workers(call, purpose, NIL, core, &all, refusal);
-	List	   *without = NIL;	/* tables */
-	Cost		cost[MOST_PARTIAL + 1] = {all.ours.total_cost}; /* without so many */
-	int			nbest = 0;		/* of them, best does without */
-	int			nlost;
-
-	if (purpose == PLAN_PORTIONS || all.saving.saving <= 0)
-	{
-		if (all.lost)
-			tp_note_saving(core, &all.saving, true);
-		return best;
-	}
-	while (list_length(without) < Min(MOST_PARTIAL, list_length(all.saving.relids) - 1))
-	{
-		Oid			table = most_expensive(&all, without);
-		Choice		part = {0};
-		Refusal		ignored;
-		PlannedStmt *stmt;
-
-		if (!OidIsValid(table))
-			break;
-		without = lappend_oid(without, table);
-		stmt = plan_with_workers(call, purpose, without, core, &part, &ignored);
-		cost[list_length(without)] = part.saving.saving > 0 ? part.ours.total_cost : all.core.total_cost;
-		if (stmt != NULL && (best == NULL || plan_costs_less(stmt->planTree, best->planTree)))
-		{
-			best = stmt;
-			nbest = list_length(without);
-		}
-		if (part.saving.saving <= 0)
-			break;
-	}
-	nlost = best != NULL ? nbest : all.lost ? list_length(without) : 0;
-	for (int i = 0; i < nlost; i++)
-		note_lost(best != NULL ? best : core, &all, list_make1_oid(list_nth_oid(without, i)),
-				  cost[i + 1] - cost[i]);
-	if (best == NULL && all.lost)
-		note_lost(core, &all, list_difference_oid(all.saving.relids, without),
-				  all.core.total_cost - cost[nlost]);
-	return best;
 }
 
 /*
@@ -370,21 +268,21 @@ tp_plan_statement(const PlannerCall *call)
 	if (!tp_enabled || !tp_session_has_temp_tables() ||
 		debug_parallel_query == DEBUG_PARALLEL_REGRESS ||
 		max_parallel_workers_per_gather == 0 || IsParallelWorker())
-		return tp_call_planner(call, PLAN_AS_CORE, NIL);
+		return tp_call_planner(call, PLAN_AS_CORE);
 
 	purpose = purpose_of(call);
 	if (purpose == PLAN_AS_CORE)
 	{
 		if (tp_inserts_values(call->args.parse))
 			refusal = RUN_AHEAD_VALUES;
-		core = tp_call_planner(call, PLAN_AS_CORE, NIL);
+		core = tp_call_planner(call, PLAN_AS_CORE);
 	}
 	else
 	{
 		/* the planner modifies its Query */
 		again.args.parse = copyObject(call->args.parse);
 		start = clock();
-		core = tp_call_planner(call, PLAN_AS_CORE, NIL);
+		core = tp_call_planner(call, PLAN_AS_CORE);
 		if (may_cost_less(core, purpose))
 		{
 			PlannedStmt *ours = NULL;
@@ -392,7 +290,7 @@ tp_plan_statement(const PlannerCall *call)
 			if (took_too_long(start, core->planTree->total_cost))
 				refusal = NO_WORKERS_PLANNING;
 			else
-				ours = best_with_workers(&again, purpose, core, &refusal);
+				ours = plan_with_workers(&again, purpose, core, &refusal);
 			if (ours != NULL)
 				return ours;
 		}

@@ -121,8 +121,7 @@ static void
 temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 {
 	PlannedStmt *stmt = queryDesc->plannedstmt;
-	bool		credited = false;
-	ListCell   *lc;
+	FlushSaving lost;
 	bool		first = !queryDesc->already_executed &&
 		!ScanDirectionIsNoMovement(direction);
 
@@ -136,9 +135,8 @@ temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 	if (tp_has_lost_saving(stmt) &&
 		(count == 0 || tp_reads_all_first(stmt)))
 	{
-		foreach(lc, tp_savings_of(stmt, true))
-			credited = tp_credit_saving(lfirst(lc), queryDesc->planstate) || credited;
-		if (credited && !stmt->parallelModeNeeded)
+		lost = tp_saving_of(stmt);
+		if (tp_credit_saving(&lost, queryDesc->planstate))
 		{
 			tp_session_stats->serial_by_flush++;
 			tp_count_serial("the flush costs more than workers save");
