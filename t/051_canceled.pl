@@ -227,7 +227,8 @@ foreach my $pool ('4MB', @pools)
 	my $n = $rounds;
 	while ($pool eq '4MB' && $n < $rounds + 100 && grep { !$moment{$_} } @moments)
 	{
-		$good += fault($s, ++$n, 'large flush', 'nothing', 'statement_timeout');
+		$good += fault($s, ++$n, $moment{'before the flush'} ? 'large flush' : 'planning',
+			'nothing', 'statement_timeout');
 	}
 	is($good, $n, "temp_buffers = $pool: nothing lost or left behind by $n statements");
 
