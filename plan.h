@@ -33,9 +33,11 @@ typedef enum PlanFor
 } PlanFor;
 
 extern bool tp_planning_temp_tables(void);
+extern bool tp_planning_without(Oid relid);
 extern bool tp_planning_modification(void);
 extern void tp_allow_parallel(PlannerInfo *root);
-extern PlannedStmt *tp_call_planner(const PlannerCall *call, PlanFor purpose);
+extern PlannedStmt *tp_call_planner(const PlannerCall *call, PlanFor purpose,
+									List *without);
 
 /* plan_processors.c */
 extern int	tp_usable_processors(void);
@@ -158,6 +160,7 @@ extern void tp_note_refusal(PlannedStmt *stmt, Refusal refusal);
 extern Refusal tp_refusal_of(PlannedStmt *stmt);
 extern void tp_note_saving(PlannedStmt *stmt, const FlushSaving *saving, bool lost);
 extern bool tp_has_lost_saving(PlannedStmt *stmt);
+extern List *tp_savings_of(PlannedStmt *stmt, bool lost);
 extern FlushSaving tp_saving_of(PlannedStmt *stmt);
 extern void tp_replan_for(Oid relid);
 

@@ -21,6 +21,8 @@ typedef struct Planning
 {
 	struct Planning *outer;
 	PlanFor		purpose;
+	List	   *without;		/* temporary tables that are left to the
+								 * leader */
 } Planning;
 
 /* the innermost call, or NULL */
@@ -31,6 +33,13 @@ bool
 tp_planning_temp_tables(void)
 {
 	return innermost != NULL && innermost->purpose != PLAN_AS_CORE;
+}
+
+/* May workers of that statement not read relid, as it is left to the leader? */
+bool
+tp_planning_without(Oid relid)
+{
+	return innermost != NULL && list_member_oid(innermost->without, relid);
 }
 
 /* Is a statement being planned that changes a table, by rows that workers may find? */
@@ -68,13 +77,14 @@ tp_allow_parallel(PlannerInfo *root)
 }
 
 /*
- * Call the planner for purpose.  Returns the plan, without the nodes of this module, in
- * the current memory context.  Raises what the planner raises.
+ * Call the planner for purpose, with the temporary tables without left to the leader.  Returns
+ * the plan, without the nodes of this module, in the current memory context.  Raises what the
+ * planner raises.
  */
 PlannedStmt *
-tp_call_planner(const PlannerCall *call, PlanFor purpose)
+tp_call_planner(const PlannerCall *call, PlanFor purpose, List *without)
 {
-	Planning	planning = {innermost, purpose};
+	Planning	planning = {innermost, purpose, without};
 	PlannedStmt *volatile result;
 
 	if (innermost == NULL && purpose == PLAN_AS_CORE)

@@ -86,10 +86,18 @@ reads_large_temp_table(PlannedStmt *stmt, List **guessed)
 static void
 explain_lost_saving(PlannedStmt *stmt, ExplainState *es)
 {
-	FlushSaving saving = tp_saving_of(stmt);
+	FlushSaving saving = {0};
 	FlushCost	flush;
 	ListCell   *lc;
 
+	foreach(lc, tp_savings_of(stmt, true))
+	{
+		const FlushSaving *lost = lfirst(lc);
+
+		saving.relids = list_concat(saving.relids, lost->relids);
+		saving.indexes = list_concat_unique_oid(saving.indexes, lost->indexes);
+		saving.saving += lost->saving;
+	}
 	foreach(lc, saving.relids)
 	{
 		if (get_rel_name(lfirst_oid(lc)) == NULL)

@@ -11,8 +11,8 @@
  * on the pg_proc row whose OID is the table's.  Such a row need not exist.
  * tp_replan_for() invalidates these items.
  *
- * The invariant: a refusal is the first item, and a saving is the last ones, so that
- * it takes no search to see that there is none.
+ * The invariant: a refusal is the first item, and savings are the last ones, lost ones
+ * after that of the plan, so that it takes no search to see that there are none.
  *
  *-------------------------------------------------------------------------
  */
@@ -117,11 +117,15 @@ tp_has_lost_saving(PlannedStmt *stmt)
 		((PlanInvalItem *) llast(stmt->invalItems))->cacheId == SAVING_LOST;
 }
 
-/* The saving in stmt, lost or not, in the current memory context; zeros if it has none. */
-FlushSaving
-tp_saving_of(PlannedStmt *stmt)
+/*
+ * The savings in stmt, of its plan or lost, in the order in which they have been noted: a List
+ * of FlushSaving in the current memory context.
+ */
+List *
+tp_savings_of(PlannedStmt *stmt, bool lost)
 {
 	FlushSaving saving = {0};
+	List	   *result = NIL;
 	ListCell   *lc;
 
 	foreach(lc, stmt->invalItems)
@@ -142,10 +146,23 @@ tp_saving_of(PlannedStmt *stmt)
 			case SAVING_LOST:
 			case SAVING_OF_PLAN:
 				saving.saving = cost_of_item(item);
+				if (lost == (item->cacheId == SAVING_LOST))
+					result = lappend(result, memcpy(palloc(sizeof(saving)), &saving, sizeof(saving)));
+				memset(&saving, 0, sizeof(saving));
 				break;
 		}
 	}
-	return saving;
+	return result;
+}
+
+/* What the workers of stmt save, in the current memory context; zeros if that is not noted. */
+FlushSaving
+tp_saving_of(PlannedStmt *stmt)
+{
+	FlushSaving none = {0};
+	List	   *savings = tp_savings_of(stmt, false);
+
+	return savings == NIL ? none : *(FlushSaving *) linitial(savings);
 }
 
 /* Have the cached plans of this session made again that have lost a saving with table relid. */

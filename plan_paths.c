@@ -75,9 +75,12 @@ live_children(PlannerInfo *root, Index rti)
 static bool
 table_may_be_parallel(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 {
-	/* of another session: an error later; not a heap: no read-only phase */
+	/*
+	 * Of another session: an error later; not a heap: no read-only phase; or
+	 * left to the leader.
+	 */
 	if (!rte->inh && get_rel_persistence(rte->relid) == RELPERSISTENCE_TEMP &&
-		!tp_is_session_temp_table(rte->relid))
+		(!tp_is_session_temp_table(rte->relid) || tp_planning_without(rte->relid)))
 		return false;
 
 	if (rte->tablesample != NULL &&

@@ -34,9 +34,6 @@
 /* By how much work that is repeated at the same time takes longer: q18 of TPC-H. */
 #define SLOWDOWN		0.25
 
-/* Processors are busy if so many processes run for each, itself included. */
-#define BUSY			1.5
-
 /* The launch of workers, at parallel_setup_cost, counts above this part of the cost. */
 #define LAUNCH_PART		0.01
 
@@ -68,9 +65,9 @@ tp_usable_processors(void)
 }
 
 /*
- * Would workers for what costs that much only take time from other processes?  So if clearly
- * more of these are running, on the whole machine, than it has processors, and the launch
- * counts.  False where temp_parallel.processors says otherwise, or the system does not tell.
+ * Would workers for what costs that much only take time from other processes?  So if with this
+ * one at least as many are running as the machine has processors, and the launch counts.  False
+ * where temp_parallel.processors says otherwise, or the system does not tell.
  */
 bool
 tp_processors_are_busy(Cost cost)
@@ -85,7 +82,7 @@ tp_processors_are_busy(Cost cost)
 			running = 0;
 		FreeFile(file);
 	}
-	return running > BUSY * sysconf(_SC_NPROCESSORS_ONLN);
+	return running >= Max(sysconf(_SC_NPROCESSORS_ONLN), 1);
 }
 
 /*

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * plan_statement.c
- *	  Planning of a statement: two plans, and the choice between them.
+ *	  Planning of a statement: with and without workers, and the choice.
  *
  * A statement is planned first with no thought of temporary tables.  That plan is core's
  * own.  If it costs more than the start of workers, and the statement reads a temporary
@@ -9,7 +9,9 @@
  * read temporary tables as they read permanent ones.  That plan gets the nodes of this
  * module (plan_place.c), and its cost what the planner does not know: the flush, and the
  * rows that are kept if it is run ahead.  Either may cost more for lookups in more pages
- * than the session has local buffers (plan_lookup.c).  The cheaper one is taken.
+ * than the session has local buffers (plan_lookup.c).  The cheaper one is taken.  Where some
+ * tables are expensive to flush, a third plan leaves these to the leader, and is taken as
+ * core's if it is the cheaper one of these.
  *
  * What workers save without the flush is the difference of the two costs.  It is noted in
  * the plan (plan_note.c): a cached plan may be executed when the tables that were clean
@@ -103,6 +105,8 @@ typedef struct Choice
 	Plan		ours;			/* without the flush */
 	FlushCost	flush;
 	FlushSaving saving;
+	bool		user_code;		/* may a process run functions that are not
+								 * core's? */
 } Choice;
 
 /*
@@ -132,56 +136,49 @@ add_copies(Choice *choice, PlannedStmt *core, const PlanFacts *all)
 }
 
 /*
- * Is our plan the better one?  If core's is only because of the flush, notes in core what is
- * lost; otherwise, of a statement that is to be run ahead, *refusal says why.
- *
- * What is run ahead has to cost LARGEST_PART of core's plan, or less, without the flush.
- * A statement that is refused because of the flush adds to the accounts of its tables, and
- * one that is refused here does not.
+ * Does our plan cost less than core's without the flush?  If not, of a statement that is to be
+ * run ahead, *refusal says why: such a plan has to cost LARGEST_PART of core's, or less.
+ * Completes choice->saving.
  */
 static bool
-is_ours_better(Choice *choice, PlanFor purpose, PlannedStmt *core,
-			   Refusal *refusal)
+gains(Choice *choice, PlanFor purpose, Refusal *refusal)
 {
-	Cost		charge = choice->flush.charge + choice->flush.search;
-	Plan		charged = choice->ours;
-	bool		gains;
-
-	charged.total_cost += charge;
-	choice->saving.charge = charge;
+	choice->saving.charge = choice->flush.charge + choice->flush.search;
 	choice->saving.saving = choice->core.total_cost - choice->ours.total_cost;
-	/* the server's tests want workers whatever they cost */
-	if (purpose == PLAN_QUERY && debug_parallel_query != DEBUG_PARALLEL_OFF)
-	{
-		choice->saving.saving = Max(choice->saving.saving, charge);
+	if (purpose == PLAN_QUERY)
+		return plan_costs_less(&choice->ours, &choice->core);
+	if (plan_costs_less(&choice->ours, &choice->core) &&
+		choice->ours.total_cost <= LARGEST_PART * choice->core.total_cost)
 		return true;
-	}
-	gains = plan_costs_less(&choice->ours, &choice->core);
-	if (purpose != PLAN_QUERY &&
-		(!gains || choice->ours.total_cost > LARGEST_PART * choice->core.total_cost))
-	{
-		*refusal = RUN_AHEAD_GAINS_LITTLE;
-		return false;
-	}
-	if (plan_costs_less(&charged, &choice->core))
-		return true;
-	if (gains && choice->saving.relids != NIL)
-		tp_note_saving(core, &choice->saving, true);
+	*refusal = RUN_AHEAD_GAINS_LITTLE;
 	return false;
 }
 
+/* Does our plan cost less with the flush, too? */
+static bool
+pays(const Choice *choice)
+{
+	Plan		charged = choice->ours;
+
+	charged.total_cost += choice->saving.charge;
+	return plan_costs_less(&charged, &choice->core);
+}
+
 /*
- * Plan the statement of call, for purpose.  Returns NULL if core, core's plan of it, is to be
- * taken, and then in *refusal why, or NOT_REFUSED if it is only cheaper.
+ * Plan the statement of call, for purpose, with the temporary tables without left to the
+ * leader.  Returns the plan with its flush nodes, and in *choice how it compares with core's,
+ * but for gains(); or NULL if it has no workers for temporary tables, and in *refusal why, if
+ * that is not by its costs.
  */
 static PlannedStmt *
-plan_with_workers(PlannerCall *call, PlanFor purpose, PlannedStmt *core,
-				  Refusal *refusal)
+plan_with_workers(const PlannerCall *call, PlanFor purpose, List *without,
+				  PlannedStmt *core, Choice *choice, Refusal *refusal)
 {
-	Query	   *parse = call->args.parse;
+	PlannerCall again = *call;
+	Query	   *parse = copyObject(call->args.parse);	/* the planner modifies
+														 * it */
 	bool		only_ours = purpose != PLAN_QUERY;
 	List	   *defaults = tp_take_defaults(parse);
-	Choice		choice = {0};
 	PlannedStmt *stmt;
 	PlanFacts	all;
 	List	   *gathers;
@@ -189,8 +186,9 @@ plan_with_workers(PlannerCall *call, PlanFor purpose, PlannedStmt *core,
 	*refusal = tp_query_refusal(parse, purpose);
 	if (*refusal != NOT_REFUSED)
 		return NULL;
-	call->args.cursorOptions |= CURSOR_OPT_PARALLEL_OK;
-	stmt = tp_call_planner(call, purpose);
+	again.args.parse = parse;
+	again.args.cursorOptions |= CURSOR_OPT_PARALLEL_OK;
+	stmt = tp_call_planner(&again, purpose, without);
 	if (!stmt->parallelModeNeeded)
 		return NULL;
 
@@ -205,33 +203,147 @@ plan_with_workers(PlannerCall *call, PlanFor purpose, PlannedStmt *core,
 		return NULL;
 
 	tp_add_dependencies(stmt, &all);
-	choice.flush = tp_place_flush_nodes(stmt, &all, gathers, &choice.saving);
-	if (purpose == PLAN_QUERY && choice.saving.relids == NIL)
+	choice->user_code = all.user_code;
+	choice->flush = tp_place_flush_nodes(stmt, &all, gathers, &choice->saving);
+	if (purpose == PLAN_QUERY && choice->saving.relids == NIL)
 		return NULL;
 	if (purpose == PLAN_MODIFICATION)
 		tp_place_run_ahead_node(stmt, defaults, all.last_node_id + 1);
 	if (purpose == PLAN_PORTIONS)
 	{
-		*refusal = tp_place_for_portions(stmt, core, &all, &choice.ours, &choice.core);
+		*refusal = tp_place_for_portions(stmt, core, &all, &choice->ours, &choice->core);
 		if (stmt->parallelModeNeeded)
 			return NULL;
 	}
 	else
 	{
-		choice.ours = *stmt->planTree;
-		choice.core = *core->planTree;
-		if (choice.ours.total_cost == choice.core.total_cost)
+		choice->ours = *stmt->planTree;
+		choice->core = *core->planTree;
+	}
+	if (without == NIL && choice->ours.total_cost == choice->core.total_cost)
+	{
+		choice->ours.total_cost += cost_of_subplans(stmt);
+		choice->core.total_cost += cost_of_subplans(core);
+	}
+	add_copies(choice, core, &all);
+	return stmt;
+}
+
+/*
+ * A flush is expensive above the first part of what workers save, and of it, tables at or above
+ * the second part of what is charged for the most expensive one.
+ */
+#define EXPENSIVE_FLUSH	0.1
+#define EXPENSIVE_TABLE	0.5
+
+/* The tables that are expensive to flush, and that workers read in choice, if not all are. */
+static List *
+expensive_tables(const Choice *choice)
+{
+	List	   *relids = choice->saving.relids;
+	Cost	   *charge = palloc(list_length(relids) * sizeof(Cost));
+	Cost		most = 0;
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	if (choice->flush.charge <= EXPENSIVE_FLUSH * choice->saving.saving)
+		return NIL;
+	foreach(lc, relids)
+	{
+		FlushCost	flush = tp_flush_estimate(list_make1_oid(lfirst_oid(lc)),
+											  choice->saving.indexes, choice->user_code);
+
+		charge[foreach_current_index(lc)] = flush.charge;
+		most = Max(most, flush.charge);
+	}
+	foreach(lc, relids)
+	{
+		/* infinite ones are equal */
+		if (charge[foreach_current_index(lc)] >= EXPENSIVE_TABLE * most)
+			result = lappend_oid(result, lfirst_oid(lc));
+	}
+	return list_length(result) < list_length(relids) ? result : NIL;
+}
+
+/* Take stmt: add the flush to its costs, and note what its workers save, both by choice. */
+static PlannedStmt *
+take(PlannedStmt *stmt, const Choice *choice)
+{
+	tp_charge_flush(stmt, choice->saving.charge);
+	tp_note_saving(stmt, &choice->saving, false);
+	return stmt;
+}
+
+/* Note in stmt that workers for the tables of saving would save that, but for the flush. */
+static void
+note_lost(PlannedStmt *stmt, const FlushSaving *saving)
+{
+	if (saving->relids != NIL && saving->saving > 0)
+		tp_note_saving(stmt, saving, true);
+}
+
+/*
+ * The plan with workers that is to be taken for the statement of call, or NULL for core, core's
+ * plan, and then in *refusal why, or NOT_REFUSED if that is only cheaper.  The planning of core
+ * began at start, by clock().
+ *
+ * Where some tables are expensive to flush, there is a third plan, in which workers leave these
+ * to the leader.  That takes the place of core's if it costs less.  What is not taken only
+ * because of the flush is noted as lost: for the accounts of the expensive tables what the
+ * third plan costs more than ours, and for those of the others what it would save.
+ */
+static PlannedStmt *
+choose(const PlannerCall *call, PlanFor purpose, PlannedStmt *core, clock_t start,
+	   Refusal *refusal)
+{
+	Choice		choice = {0};
+	Choice		part = {0};
+	PlannedStmt *ours = plan_with_workers(call, purpose, NIL, core, &choice, refusal);
+	PlannedStmt *other = core;
+	PlannedStmt *third = NULL;
+	bool		gain = ours != NULL && gains(&choice, purpose, refusal);
+	List	   *expensive;
+	FlushSaving lost;
+	Refusal		ignored;
+
+	/* the server's tests want workers whatever they cost */
+	if (ours != NULL && purpose == PLAN_QUERY && debug_parallel_query != DEBUG_PARALLEL_OFF)
+	{
+		choice.saving.saving = Max(choice.saving.saving, choice.saving.charge);
+		return take(ours, &choice);
+	}
+	if (!gain)
+		return NULL;
+
+	lost = choice.saving;
+	expensive = purpose == PLAN_PORTIONS || took_too_long(start, core->planTree->total_cost) ?
+		NIL : expensive_tables(&choice);
+	if (expensive != NIL)
+		third = plan_with_workers(call, purpose, expensive, core, &part, &ignored);
+	if (third != NULL && gains(&part, purpose, &ignored))
+	{
+		FlushCost	flush = tp_flush_estimate(expensive, lost.indexes, choice.user_code);
+
+		/*
+		 * each launch has to search the pool, and what is lost is without
+		 * that
+		 */
+		lost.relids = expensive;
+		lost.charge = flush.charge + flush.search;
+		lost.saving = part.ours.total_cost + flush.search - choice.ours.total_cost;
+		if (pays(&part))
 		{
-			choice.ours.total_cost += cost_of_subplans(stmt);
-			choice.core.total_cost += cost_of_subplans(core);
+			other = take(third, &part);
+			choice.core = part.ours;
+			choice.core.total_cost += part.saving.charge;
 		}
 	}
-	add_copies(&choice, core, &all);
-	if (!is_ours_better(&choice, purpose, core, refusal))
-		return NULL;
-	tp_charge_flush(stmt, choice.saving.charge);
-	tp_note_saving(stmt, &choice.saving, false);
-	return stmt;
+	if (pays(&choice))
+		return take(ours, &choice);
+	if (other == core && lost.relids == expensive)
+		note_lost(core, &part.saving);
+	note_lost(other, &lost);
+	return other == core ? NULL : other;
 }
 
 /*
@@ -268,21 +380,21 @@ tp_plan_statement(const PlannerCall *call)
 	if (!tp_enabled || !tp_session_has_temp_tables() ||
 		debug_parallel_query == DEBUG_PARALLEL_REGRESS ||
 		max_parallel_workers_per_gather == 0 || IsParallelWorker())
-		return tp_call_planner(call, PLAN_AS_CORE);
+		return tp_call_planner(call, PLAN_AS_CORE, NIL);
 
 	purpose = purpose_of(call);
 	if (purpose == PLAN_AS_CORE)
 	{
 		if (tp_inserts_values(call->args.parse))
 			refusal = RUN_AHEAD_VALUES;
-		core = tp_call_planner(call, PLAN_AS_CORE);
+		core = tp_call_planner(call, PLAN_AS_CORE, NIL);
 	}
 	else
 	{
 		/* the planner modifies its Query */
 		again.args.parse = copyObject(call->args.parse);
 		start = clock();
-		core = tp_call_planner(call, PLAN_AS_CORE);
+		core = tp_call_planner(call, PLAN_AS_CORE, NIL);
 		if (may_cost_less(core, purpose))
 		{
 			PlannedStmt *ours = NULL;
@@ -290,7 +402,7 @@ tp_plan_statement(const PlannerCall *call)
 			if (took_too_long(start, core->planTree->total_cost))
 				refusal = NO_WORKERS_PLANNING;
 			else
-				ours = plan_with_workers(&again, purpose, core, &refusal);
+				ours = choose(&again, purpose, core, start, &refusal);
 			if (ours != NULL)
 				return ours;
 		}

@@ -453,9 +453,8 @@ RESET parallel_tuple_cost;
 RESET cpu_tuple_cost;
 SET temp_parallel.write_temp_page_cost = 5;
 
--- A statement that could have workers for one table only has none, and the other one's account
--- grows, also if the plan depends on a function that RETURNING calls, which is kept beside what is
--- lost.
+-- A statement has workers for the table that is clean, and the other one's account grows, also if
+-- the plan depends on a function that RETURNING calls, which is kept beside what is lost.
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET temp_parallel.write_temp_page_cost = 20;
@@ -492,7 +491,41 @@ SELECT relation, pages > 0 AS pages, dirty_pages > 0 AS dirty, flush_cost > 0 AS
 RESET ROLE;
 DROP ROLE regress_temp_parallel_account;
 
-DROP TABLE t;
+-- A table that is expensive to flush is left to the leader where workers read others, which are
+-- clean. Its account gets what workers would save in it alone, and pays in the end.
+CREATE TEMP TABLE clean AS SELECT g AS id, g % 100 AS k FROM generate_series(1, 100000) g;
+CREATE TEMP TABLE dirty AS SELECT g AS id, g % 100 AS k, repeat('x', 300) AS pad FROM generate_series(1, 20000) g;
+ANALYZE clean, dirty;
+SELECT pg_flush_local_buffers('clean') > 0 AS flushed;
+\set both 'SELECT * FROM (SELECT sum(k) FROM clean WHERE id % 10 = 0) a, (SELECT sum(k) FROM dirty WHERE id % 10 = 0) b'
+EXPLAIN (COSTS OFF) :both;
+SELECT serial_by_flush AS before_serial FROM temp_parallel_stats() \gset
+SELECT * FROM run(:'both', 1, 'dirty');
+SELECT account('clean') AS clean, serial_by_flush - :before_serial AS serial FROM temp_parallel_stats();
+-- no more than its own query alone would have added
+SELECT account('dirty') AS with_clean \gset
+SELECT temp_parallel_stats_reset();
+CREATE TEMP TABLE alone AS TABLE dirty;
+ANALYZE alone;
+SELECT * FROM run('SELECT sum(k) FROM alone WHERE id % 10 = 0', 1, 'alone');
+SELECT :with_clean BETWEEN 0.5 * account('alone') AND 1.5 * account('alone') AS alike;
+SELECT bool_or(empty) AS flushed_in_the_end FROM run(:'both', 100, 'dirty');
+-- Where another table, which is cheap to flush, is dirty, too, each account gets what workers would
+-- save in its table, and the cheap one is flushed first. Otherwise, it would wait for both.
+CREATE TEMP TABLE cheap AS SELECT g AS id, g % 100 AS k FROM generate_series(1, 40000) g;
+DROP TABLE clean, dirty;
+CREATE TEMP TABLE dirty AS SELECT g AS id, g % 100 AS k, repeat('x', 600) AS pad FROM generate_series(1, 20000) g;
+ANALYZE cheap, dirty;
+SET temp_parallel.write_temp_page_cost = 20;
+\set both 'SELECT * FROM (SELECT sum(k) FROM cheap WHERE id % 10 = 0) a, (SELECT sum(k) FROM dirty WHERE id % 10 = 0) b'
+EXPLAIN (COSTS OFF) :both;
+SELECT * FROM run(:'both', 1, 'dirty');
+SELECT account('cheap') > account('dirty') AS cheap_first, account('dirty') > 0 AS dirty FROM temp_parallel_stats();
+SELECT bool_or(workers) AS workers, bool_or(empty) AS flushed FROM run(:'both', 30, 'cheap');
+SELECT relation, dirty_pages > 0 AS dirty, account > 0 AS funds FROM temp_parallel_tables
+ WHERE relation IN ('cheap'::regclass, 'dirty'::regclass) ORDER BY relation::text;
+
+DROP TABLE t, cheap, dirty, alone;
 DROP PROCEDURE many_tables;
 DROP FUNCTION account, accounts, run, saving, loop, make_dirty, first_row, memory;
 DROP EXTENSION temp_parallel;

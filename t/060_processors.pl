@@ -30,6 +30,7 @@ my @loops = map { IPC::Run::start([ $^X, '-e', '1 while 1' ]) } 0 .. 2 * `getcon
 my $short = q{
 LOAD 'temp_parallel';
 SET client_min_messages = warning;
+SET temp_buffers = '64MB';
 SET temp_parallel.write_temp_page_cost = 0;
 SET max_parallel_maintenance_workers = 2;
 CREATE TEMP TABLE t AS SELECT g AS id, md5(g::text) AS pad FROM generate_series(1, 300000) g;
@@ -51,7 +52,7 @@ sub said
 
 SKIP:
 {
-	skip 'the system does not tell how many processes run', 4 if !-r '/proc/loadavg';
+	skip 'the system does not tell how many processes run', 6 if !-r '/proc/loadavg';
 	my $said = said('');
 	like($said, qr/Workers Launched: 0\n.*Flush Skipped: other processes use the processors/s, 'a short statement');
 	like($said, qr/without workers: other processes use the processors/, 'a short index build');
@@ -59,6 +60,18 @@ SKIP:
 	like($said, qr/Workers Launched: [12]\n.*with request for [12] parallel workers/s, 'with processors of its own');
 	$said = said('SET parallel_setup_cost = 0');
 	like($said, qr/Workers Launched: [12]\n.*with request for [12] parallel workers/s, 'if a launch costs nothing');
+
+	# Nothing is lost by a flush that costs too much where workers would not be launched anyway.
+	my $account = q{
+CREATE EXTENSION IF NOT EXISTS temp_parallel;
+SET temp_parallel.share_local_buffers = off;
+SET temp_parallel.write_temp_page_cost = 100;
+SELECT count(*) FROM t WHERE pad LIKE '%77%';
+SELECT 'account', account > 0 FROM temp_parallel_tables;
+};
+	like($node->safe_psql('postgres', "$short; $account"), qr/account\|f/, 'no account for a short statement');
+	like($node->safe_psql('postgres', "$short; SET temp_parallel.processors = 8; $account"),
+		qr/account\|t/, 'but if it would have workers');
 }
 $_->kill_kill foreach @loops;
 $node->stop;

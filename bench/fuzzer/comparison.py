@@ -81,6 +81,9 @@ class Comparer(Tables):
             # What costs little to write is not shared, or not for long. Not drawn from rng, as in
             # random_settings().
             values["temp_parallel.write_temp_page_cost"] = random.Random(repr(values)).choice(["1", "1", "0.1"])
+        elif mode == settings.ZERO and random.Random(repr(values)).random() < 0.1:
+            # Tables that are dirty are left to the leader, if there are clean ones.
+            values["temp_parallel.write_temp_page_cost"] = random.Random(run.query.sql).choice(["1", "1e300"])
         elif mode == settings.ON and random.Random(repr(values)).random() < 0.05:
             values["temp_parallel.write_temp_page_cost"] = random.Random(run.query.sql).choice(["0", "1e300", "1e308"])
         if self.options.cassert:

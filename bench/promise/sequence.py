@@ -9,7 +9,7 @@ from fuzzer.session import Session
 from .hindsight import Hindsight, subsets
 
 TABLES = 3
-NEVER = 1e9                     # cost of writing a page that excludes a flush
+NEVER = "1e308"                # cost of writing a page that excludes a flush
 
 EVERY_SESSION = """
 SET client_min_messages = warning
