@@ -30,7 +30,7 @@
  * This is the break-even rule for the ski rental problem: buy as soon as the rent paid has
  * reached the price.  The total cost of statements that run to their end is at most twice
  * that of the best decisions in hindsight, and no deterministic rule guarantees less.  A
- * decision is to have workers for all tables of a statement, for those that are cheap to flush
+ * decision is to have workers for all tables of a statement, for those that are clean
  * (plan_statement.c), or for none.
  *
  * The invariant: when an account is changed, it does not exceed the cost of writing its

@@ -2,7 +2,8 @@
 
 A table's dirty pages are a bit mask. A state is a tuple with the mask of each table. best
 maps each state that can be reached to the lowest cost of reaching it. Only flushes just
-before a query are considered: an earlier one writes no fewer pages.
+before a query are considered: an earlier one writes no fewer pages. Workers read all tables of
+a query, which are flushed for that, or those that are clean, if there is such a plan.
 """
 
 from itertools import combinations
@@ -42,7 +43,7 @@ class Hindsight:
         tables = max(costs, key=len)
         after = {}
         for state, cost in self.best.items():
-            for flushed in subsets(t for t in tables if state[t]):
+            for flushed in {frozenset(), frozenset(t for t in tables if state[t])}:
                 new = tuple(0 if t in flushed else mask for t, mask in enumerate(state))
                 total = (cost + costs[frozenset(t for t in tables if not new[t])] +
                          self.page_cost * sum(state[t].bit_count() for t in flushed))
