@@ -219,11 +219,11 @@ plan_with_workers(const PlannerCall *call, PlanFor purpose, List *without,
 	{
 		choice->ours = *stmt->planTree;
 		choice->core = *core->planTree;
-	}
-	if (without == NIL && choice->ours.total_cost == choice->core.total_cost)
-	{
-		choice->ours.total_cost += cost_of_subplans(stmt);
-		choice->core.total_cost += cost_of_subplans(core);
+		if (without == NIL && choice->ours.total_cost == choice->core.total_cost)
+		{
+			choice->ours.total_cost += cost_of_subplans(stmt);
+			choice->core.total_cost += cost_of_subplans(core);
+		}
 	}
 	add_copies(choice, core, &all);
 	return stmt;
@@ -324,10 +324,7 @@ choose(const PlannerCall *call, PlanFor purpose, PlannedStmt *core, clock_t star
 	{
 		FlushCost	flush = tp_flush_estimate(expensive, lost.indexes, choice.user_code);
 
-		/*
-		 * each launch has to search the pool, and what is lost is without
-		 * that
-		 */
+		/* the search of the pool is in both plans, and not in what is lost */
 		lost.relids = expensive;
 		lost.charge = flush.charge + flush.search;
 		lost.saving = part.ours.total_cost + flush.search - choice.ours.total_cost;

@@ -161,7 +161,7 @@ CREATE INDEX ON target (k);
 
 	# a worker that is terminated
 	$s->begin("$insert WHERE pg_sleep(0.01) IS NOT NULL;");
-	1 until $other->safe("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE leader_pid = $s->{pid} AND wait_event = 'PgSleep' LIMIT 1;") eq 't';
+	terminate_worker($other, $s);
 	($out, $err) = $s->end;
 	like($err, qr/terminating|parallel worker/, "$pool: a worker is terminated");
 	ok(whole($s) && sound($s, $n), "$pool: nothing of it remains");

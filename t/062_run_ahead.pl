@@ -126,7 +126,7 @@ foreach my $pool (@pools)
 
 	# a worker that is terminated
 	$s->begin('UPDATE t SET v = 0 WHERE pg_sleep(0.01) IS NOT NULL;');
-	1 until $other->safe("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE leader_pid = $s->{pid} AND wait_event = 'PgSleep' LIMIT 1;") eq 't';
+	terminate_worker($other, $s);
 	my ($out, $err) = $s->end;
 	like($err, qr/terminating|parallel worker/, "$pool: a worker is terminated");
 	ok(sound($s, $n), "$pool: nothing of it remains");

@@ -19,7 +19,7 @@ use Test::More;
 use Time::HiRes qw(time usleep);
 
 our @EXPORT = qw(fault_server fault_session seed_moments make_tables change interrupt
-  workers_of expecting sound nothing_left log_is_clean shares $from_core @pools);
+  workers_of terminate_worker expecting sound nothing_left log_is_clean shares $from_core @pools);
 
 # With these, every plan that can be parallel is.
 our $settings = q{
@@ -247,7 +247,7 @@ sub workers_of
 	my ($other, $s, $n, $asleep) = @_;
 	my $where = "leader_pid = $s->{pid}" . ($asleep ? q{ AND wait_event = 'PgSleep'} : '');
 
-	foreach (1 .. 2000)
+	foreach (1 .. 18_000)
 	{
 		my @pids = split /\n/, $other->safe("SELECT pid FROM pg_stat_activity WHERE $where;");
 
@@ -255,6 +255,20 @@ sub workers_of
 		usleep(10_000);
 	}
 	die 'no workers';
+}
+
+# Terminate a worker of session $s that sleeps at a row, which session $other sees.
+sub terminate_worker
+{
+	my ($other, $s) = @_;
+
+	foreach (1 .. 18_000)
+	{
+		return
+		  if $other->safe("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE leader_pid = $s->{pid} AND wait_event = 'PgSleep' LIMIT 1;") eq 't';
+		usleep(10_000);
+	}
+	die 'no worker';
 }
 
 # Run SQL in session $s, interrupt it after a part of $$duration seconds, if $round is odd
