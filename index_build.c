@@ -250,7 +250,7 @@ does_not_pay(Relation heap, Relation index, IndexInfo *info, double toast_pages)
 		parallel_setup_cost - flush.search;
 	if (saving > flush.cost - flush.account)
 		return tp_processors_are_busy(saving) ? "other processes use the processors" : NULL;
-	if (saving > 0)
+	if (saving > 0 && !tp_processors_are_busy(saving))
 		tp_account_add(RelationGetRelid(heap), saving, flush.cost);
 	return too_expensive;
 }

@@ -86,17 +86,18 @@ reads_large_temp_table(PlannedStmt *stmt, List **guessed)
 static void
 explain_lost_saving(PlannedStmt *stmt, ExplainState *es)
 {
+	List	   *lost = tp_savings_of(stmt, true);
 	FlushSaving saving = {0};
 	FlushCost	flush;
 	ListCell   *lc;
 
-	foreach(lc, tp_savings_of(stmt, true))
+	foreach(lc, lost)
 	{
-		const FlushSaving *lost = lfirst(lc);
+		const FlushSaving *part = lfirst(lc);
 
-		saving.relids = list_concat(saving.relids, lost->relids);
-		saving.indexes = list_concat_unique_oid(saving.indexes, lost->indexes);
-		saving.saving += lost->saving;
+		saving.relids = list_concat(saving.relids, part->relids);
+		saving.indexes = list_concat_unique_oid(saving.indexes, part->indexes);
+		saving.saving += part->saving;
 	}
 	foreach(lc, saving.relids)
 	{
@@ -108,6 +109,7 @@ explain_lost_saving(PlannedStmt *stmt, ExplainState *es)
 		return;
 
 	flush = tp_flush_estimate(saving.relids, saving.indexes, false);
+	saving.saving -= (list_length(lost) - 1) * flush.search;	/* is in each */
 	{
 		const ExplainNumber refused[] = {
 			{"dirtied", "Refused Dirtied Buffers", flush.dirtied},

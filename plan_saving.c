@@ -108,7 +108,7 @@ credit_saving(Cost saving, List *relids, List *indexes, List *scanned)
 		Cost		most = cost[foreach_current_index(lc)];
 
 		if (most > 0 && list_member_oid(scanned, lfirst_oid(lc)))
-			tp_account_add(lfirst_oid(lc), saving * most / sum, most);
+			tp_account_add(lfirst_oid(lc), saving * (most / sum), most);
 	}
 }
 
@@ -138,7 +138,8 @@ credit_in_context(const FlushSaving *saving, PlanState *root)
  * Add saving to the accounts of its tables: what workers would have saved in the plan of which
  * root is the topmost node, and which has run to its end without workers for them.  The tables
  * are locked.  One that the plan has not started to scan, or that the statement has dropped,
- * gets nothing.  Returns whether one gets something.
+ * gets nothing, and none does while workers would not be launched as the processors are busy.
+ * Returns whether one gets something.
  *
  * If a flush is worth it now, also because other statements have written pages, has the cached
  * plans of this session made again that have lost a saving with one of these tables.
@@ -150,7 +151,8 @@ tp_credit_saving(const FlushSaving *saving, PlanState *root)
 												  "saving of a statement",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
-	bool		credited = credit_in_context(saving, root);
+	bool		credited = !tp_processors_are_busy(root->plan->total_cost) &&
+		credit_in_context(saving, root);
 
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);

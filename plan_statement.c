@@ -289,8 +289,9 @@ note_lost(PlannedStmt *stmt, const FlushSaving *saving)
  *
  * Where some tables are expensive to flush, there is a third plan, in which workers leave these
  * to the leader.  That takes the place of core's if it costs less.  What is not taken only
- * because of the flush is noted as lost: for the accounts of the expensive tables what the
- * third plan costs more than ours, and for those of the others what it would save.
+ * because of the flush is noted as lost: for the accounts of the tables that the third plan leaves
+ * to the leader what it costs more than ours, and for those of the others what it would save.
+ * A search of the pool is in what is noted each time, and does not go to the accounts.
  */
 static PlannedStmt *
 choose(const PlannerCall *call, PlanFor purpose, PlannedStmt *core, clock_t start,
@@ -301,6 +302,7 @@ choose(const PlannerCall *call, PlanFor purpose, PlannedStmt *core, clock_t star
 	PlannedStmt *ours = plan_with_workers(call, purpose, NIL, core, &choice, refusal);
 	PlannedStmt *other = core;
 	PlannedStmt *third = NULL;
+	bool		both = false;	/* are what both plans save lost? */
 	bool		gain = ours != NULL && gains(&choice, purpose, refusal);
 	List	   *expensive;
 	FlushSaving lost;
@@ -320,15 +322,22 @@ choose(const PlannerCall *call, PlanFor purpose, PlannedStmt *core, clock_t star
 		NIL : expensive_tables(&choice);
 	if (expensive != NIL)
 		third = plan_with_workers(call, purpose, expensive, core, &part, &ignored);
-	if (third != NULL && gains(&part, purpose, &ignored))
+	/* if it does not pay for the search of the pool, it never will */
+	if (third != NULL && gains(&part, purpose, &ignored) &&
+		part.saving.saving > part.flush.search)
 	{
-		FlushCost	flush = tp_flush_estimate(expensive, lost.indexes, choice.user_code);
+		FlushCost	flush;
 
-		/* the search of the pool is in both plans, and not in what is lost */
-		lost.relids = expensive;
+		/*
+		 * a child of an append relation that is left to the leader leaves all
+		 * to it
+		 */
+		lost.relids = list_difference_oid(choice.saving.relids, part.saving.relids);
+		flush = tp_flush_estimate(lost.relids, lost.indexes, choice.user_code);
 		lost.charge = flush.charge + flush.search;
-		lost.saving = part.ours.total_cost + flush.search - choice.ours.total_cost;
-		if (pays(&part))
+		lost.saving = part.ours.total_cost + part.flush.search - choice.ours.total_cost;
+		both = !pays(&part);
+		if (!both)
 		{
 			other = take(third, &part);
 			choice.core = part.ours;
@@ -337,7 +346,7 @@ choose(const PlannerCall *call, PlanFor purpose, PlannedStmt *core, clock_t star
 	}
 	if (pays(&choice))
 		return take(ours, &choice);
-	if (other == core && lost.relids == expensive)
+	if (both)
 		note_lost(core, &part.saving);
 	note_lost(other, &lost);
 	return other == core ? NULL : other;

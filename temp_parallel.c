@@ -132,18 +132,14 @@ temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 
 	if (tp_refusal_of(stmt) != NOT_REFUSED && tp_names_temp_table(stmt->rtable))
 		tp_count_serial(tp_refusal_text(stmt));
-
-	/*
-	 * not if it was left before all was read that workers would read, or
-	 * without them anyway
-	 */
-	if (tp_has_lost_saving(stmt) && (count == 0 || tp_reads_all_first(stmt)) &&
-		!tp_processors_are_busy(stmt->planTree->total_cost))
+	/* not if it was left before all was read that workers would read */
+	if (tp_has_lost_saving(stmt) &&
+		(count == 0 || tp_reads_all_first(stmt)))
 	{
 		foreach(lc, tp_savings_of(stmt, true))
 			credited = tp_credit_saving(lfirst(lc), queryDesc->planstate) || credited;
-		/* a plan with a saving of its own has workers for other tables */
-		if (credited && tp_saving_of(stmt).relids == NIL)
+		/* a plan with a saving of its own has workers */
+		if (credited && tp_savings_of(stmt, false) == NIL)
 		{
 			tp_session_stats->serial_by_flush++;
 			tp_count_serial("the flush costs more than workers save");

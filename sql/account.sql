@@ -525,7 +525,50 @@ SELECT bool_or(workers) AS workers, bool_or(empty) AS flushed FROM run(:'both', 
 SELECT relation, dirty_pages > 0 AS dirty, account > 0 AS funds FROM temp_parallel_tables
  WHERE relation IN ('cheap'::regclass, 'dirty'::regclass) ORDER BY relation::text;
 
-DROP TABLE t, cheap, dirty, alone;
+-- A partition that is left to the leader leaves all to it, and what is lost goes to the accounts of
+-- those that are scanned: the expensive one is not. Otherwise, none would ever be flushed.
+CREATE TEMP TABLE parted (id int, k int, pad text) PARTITION BY LIST (k);
+CREATE TEMP TABLE parted0 PARTITION OF parted FOR VALUES IN (0);
+CREATE TEMP TABLE parted1 PARTITION OF parted FOR VALUES IN (1);
+CREATE TEMP TABLE parted2 PARTITION OF parted FOR VALUES IN (2);
+CREATE TEMP TABLE parted3 PARTITION OF parted FOR VALUES IN (3);
+INSERT INTO parted SELECT g, 0, repeat('x', 60) FROM generate_series(1, 40000) g;
+INSERT INTO parted SELECT g, 1 + g % 3, repeat('x', 60) FROM generate_series(1, 45000) g;
+ANALYZE parted;
+SELECT pg_flush_local_buffers('cheap') >= 0 AS clean;
+SET temp_parallel.write_temp_page_cost = 1;
+\set pruned 'SELECT (SELECT sum(k) FROM parted WHERE k > (SELECT 0)), (SELECT sum(k) FROM cheap)'
+SELECT bool_or(grew) AS grew FROM run(:'pruned', 5, 'parted1');
+SELECT bool_or(dirty_pages > 0) AS dirty FROM temp_parallel_tables WHERE relation::text LIKE 'parted%';
+DROP TABLE parted;
+
+-- Where workers do not pay for the search of the pool, they lose nothing, neither in all tables nor
+-- in those that are cheap to flush.
+SELECT make_dirty('cheap', 'dirty') \gset
+UPDATE cheap SET k = k;
+UPDATE dirty SET k = k;
+SELECT account AS before FROM temp_parallel_tables WHERE relation = 'dirty'::regclass \gset
+SET temp_parallel.buffer_scan_cost = 1000;
+SELECT bool_or(grew) AS grew, bool_or(workers) AS workers FROM run(:'both', 2, 'dirty');
+SET temp_parallel.buffer_scan_cost = 0;
+
+-- Costs that are nearly infinite do not fill an account.
+SET temp_parallel.write_temp_page_cost = 1e302;
+SELECT saving('SELECT sum(k) FROM dirty') AS saving \gset
+SELECT * FROM run('SELECT sum(k) FROM dirty', 1, 'dirty');
+SELECT account('dirty') - :before <= 1.1 * :saving AS bounded;
+
+-- A statement that has workers for a permanent table is not counted among those without.
+CREATE TABLE permanent AS SELECT g AS id, g % 100 AS k FROM generate_series(1, 300000) g;
+CREATE TEMP TABLE target (n bigint);
+ANALYZE permanent;
+SELECT serial_by_flush AS serial FROM temp_parallel_stats() \gset before_
+SELECT pg_flush_local_buffers('cheap') > 0 AS clean;
+SET temp_parallel.write_temp_page_cost = 20;
+SELECT workers, grew FROM run('INSERT INTO target SELECT (SELECT sum(d.k) FROM dirty d JOIN cheap c USING (id)) + count(*) FROM permanent', 1, 'dirty');
+SELECT serial_by_flush - :before_serial AS serial FROM temp_parallel_stats();
+
+DROP TABLE t, cheap, dirty, alone, permanent, target;
 DROP PROCEDURE many_tables;
 DROP FUNCTION account, accounts, run, saving, loop, make_dirty, first_row, memory;
 DROP EXTENSION temp_parallel;

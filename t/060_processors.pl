@@ -52,7 +52,7 @@ sub said
 
 SKIP:
 {
-	skip 'the system does not tell how many processes run', 6 if !-r '/proc/loadavg';
+	skip 'the system does not tell how many processes run', 7 if !-r '/proc/loadavg';
 	my $said = said('');
 	like($said, qr/Workers Launched: 0\n.*Flush Skipped: other processes use the processors/s, 'a short statement');
 	like($said, qr/without workers: other processes use the processors/, 'a short index build');
@@ -72,6 +72,18 @@ SELECT 'account', account > 0 FROM temp_parallel_tables;
 	like($node->safe_psql('postgres', "$short; $account"), qr/account\|f/, 'no account for a short statement');
 	like($node->safe_psql('postgres', "$short; SET temp_parallel.processors = 8; $account"),
 		qr/account\|t/, 'but if it would have workers');
+	like($node->safe_psql('postgres', qq{
+$short;
+SET temp_parallel.share_local_buffers = off;
+SET plan_cache_mode = force_generic_plan;
+SELECT pg_flush_local_buffers('t') > 0;
+PREPARE q AS SELECT count(*) FROM t WHERE pad LIKE '%77%';
+EXECUTE q;
+SELECT pg_temp_buffers_dirty('t') > 0;
+SET temp_parallel.write_temp_page_cost = 100;
+EXECUTE q;
+SELECT 'account', account > 0 FROM temp_parallel_tables;
+}), qr/account\|f/, 'nor for one whose cached plan is left to the leader');
 }
 $_->kill_kill foreach @loops;
 $node->stop;
