@@ -565,7 +565,7 @@ ANALYZE permanent;
 SELECT serial_by_flush AS serial FROM temp_parallel_stats() \gset before_
 SELECT pg_flush_local_buffers('cheap') > 0 AS clean;
 SET temp_parallel.write_temp_page_cost = 20;
-SELECT workers, grew FROM run('INSERT INTO target SELECT (SELECT sum(d.k) FROM dirty d JOIN cheap c USING (id)) + count(*) FROM permanent', 1, 'dirty');
+SELECT grew FROM run('INSERT INTO target SELECT (SELECT sum(d.k) FROM dirty d JOIN cheap c USING (id)) + count(*) FROM permanent', 1, 'dirty');
 SELECT serial_by_flush - :before_serial AS serial FROM temp_parallel_stats();
 
 DROP TABLE t, cheap, dirty, alone, permanent, target;
