@@ -141,7 +141,7 @@ tp_run_parallel(PlanState *root, const char *refusal, bool only_ours,
 		tp_skip_flush_nodes(flush_nodes, refusal);
 		run(false, arg);
 		if (refusal == leader_is_cheaper)
-			(void) tp_credit_saving(&saving, root);
+			(void) tp_credit_savings(list_make1(&saving), root);
 	}
 	else
 	{

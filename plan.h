@@ -152,6 +152,9 @@ typedef struct FlushSaving
 {
 	Cost		saving;			/* without the flush */
 	Cost		charge;			/* of the flush, with the search, when planned */
+	bool		searched;		/* does the plan without these workers, which
+								 * has others, search the pool, too?  Then
+								 * charge is without that. */
 	List	   *relids;			/* temporary tables that they read */
 	List	   *indexes;		/* those of their indexes that they scan */
 } FlushSaving;
@@ -161,11 +164,12 @@ extern Refusal tp_refusal_of(PlannedStmt *stmt);
 extern void tp_note_saving(PlannedStmt *stmt, const FlushSaving *saving, bool lost);
 extern bool tp_has_lost_saving(PlannedStmt *stmt);
 extern List *tp_savings_of(PlannedStmt *stmt, bool lost);
+extern FlushSaving tp_sum_of_savings(List *savings);
 extern FlushSaving tp_saving_of(PlannedStmt *stmt);
 extern void tp_replan_for(Oid relid);
 
 /* plan_saving.c */
-extern bool tp_credit_saving(const FlushSaving *saving, PlanState *root);
+extern bool tp_credit_savings(List *savings, PlanState *root);
 
 /* plan_place.c */
 /* A worker has so many local buffers, or the session's temp_buffers if that is less. */

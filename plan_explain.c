@@ -86,19 +86,10 @@ reads_large_temp_table(PlannedStmt *stmt, List **guessed)
 static void
 explain_lost_saving(PlannedStmt *stmt, ExplainState *es)
 {
-	List	   *lost = tp_savings_of(stmt, true);
-	FlushSaving saving = {0};
+	FlushSaving saving = tp_sum_of_savings(tp_savings_of(stmt, true));
 	FlushCost	flush;
 	ListCell   *lc;
 
-	foreach(lc, lost)
-	{
-		const FlushSaving *part = lfirst(lc);
-
-		saving.relids = list_concat(saving.relids, part->relids);
-		saving.indexes = list_concat_unique_oid(saving.indexes, part->indexes);
-		saving.saving += part->saving;
-	}
 	foreach(lc, saving.relids)
 	{
 		if (get_rel_name(lfirst_oid(lc)) == NULL)
@@ -109,7 +100,8 @@ explain_lost_saving(PlannedStmt *stmt, ExplainState *es)
 		return;
 
 	flush = tp_flush_estimate(saving.relids, saving.indexes, false);
-	saving.saving -= (list_length(lost) - 1) * flush.search;	/* is in each */
+	if (saving.searched)
+		flush.search = 0;
 	{
 		const ExplainNumber refused[] = {
 			{"dirtied", "Refused Dirtied Buffers", flush.dirtied},

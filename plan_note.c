@@ -23,13 +23,14 @@
 
 #include "plan.h"
 
-/* cacheIds; one of the last two is that of the last item */
+/* cacheIds; one of the last three is that of the last item of a saving */
 #define REFUSAL			(-1001)
 #define SAVING_TABLE	(-1002)
 #define SAVING_INDEX	(-1003)
 #define SAVING_CHARGE	(-1004)
 #define SAVING_LOST		(-1005)
-#define SAVING_OF_PLAN	(-1006)
+#define SAVING_LOST_BESIDE	(-1006) /* searched */
+#define SAVING_OF_PLAN	(-1007)
 
 static PlanInvalItem *
 make_item(int cacheid, uint32 value)
@@ -105,7 +106,8 @@ tp_note_saving(PlannedStmt *stmt, const FlushSaving *saving, bool lost)
 	foreach(lc, saving->indexes)
 		items = lappend(items, make_item(SAVING_INDEX, lfirst_oid(lc)));
 	items = lappend(items, make_cost_item(SAVING_CHARGE, saving->charge));
-	stmt->invalItems = lappend(items, make_cost_item(lost ? SAVING_LOST : SAVING_OF_PLAN,
+	stmt->invalItems = lappend(items, make_cost_item(!lost ? SAVING_OF_PLAN :
+													 saving->searched ? SAVING_LOST_BESIDE : SAVING_LOST,
 													 saving->saving));
 }
 
@@ -113,8 +115,10 @@ tp_note_saving(PlannedStmt *stmt, const FlushSaving *saving, bool lost)
 bool
 tp_has_lost_saving(PlannedStmt *stmt)
 {
-	return stmt->invalItems != NIL &&
-		((PlanInvalItem *) llast(stmt->invalItems))->cacheId == SAVING_LOST;
+	PlanInvalItem *item = stmt->invalItems == NIL ? NULL : llast(stmt->invalItems);
+
+	return item != NULL &&
+		(item->cacheId == SAVING_LOST || item->cacheId == SAVING_LOST_BESIDE);
 }
 
 /*
@@ -144,15 +148,37 @@ tp_savings_of(PlannedStmt *stmt, bool lost)
 				saving.charge = cost_of_item(item);
 				break;
 			case SAVING_LOST:
+			case SAVING_LOST_BESIDE:
 			case SAVING_OF_PLAN:
 				saving.saving = cost_of_item(item);
-				if (lost == (item->cacheId == SAVING_LOST))
+				saving.searched = item->cacheId == SAVING_LOST_BESIDE;
+				if (lost == (item->cacheId != SAVING_OF_PLAN))
 					result = lappend(result, memcpy(palloc(sizeof(saving)), &saving, sizeof(saving)));
 				memset(&saving, 0, sizeof(saving));
 				break;
 		}
 	}
 	return result;
+}
+
+/* savings, of different tables, as one */
+FlushSaving
+tp_sum_of_savings(List *savings)
+{
+	FlushSaving sum = {.searched = true};
+	ListCell   *lc;
+
+	foreach(lc, savings)
+	{
+		const FlushSaving *saving = lfirst(lc);
+
+		sum.relids = list_concat(sum.relids, saving->relids);
+		sum.indexes = list_concat_unique_oid(sum.indexes, saving->indexes);
+		sum.saving += saving->saving;
+		sum.charge += saving->charge;
+		sum.searched &= saving->searched;
+	}
+	return sum;
 }
 
 /* What the workers of stmt save, in the current memory context; zeros if that is not noted. */

@@ -76,22 +76,23 @@ existing_tables(List *relids)
 static bool
 flush_pays(const FlushSaving *saving, FlushCost flush)
 {
-	Cost		charge = flush.charge + flush.search;
+	Cost		charge = flush.charge + (saving->searched ? 0 : flush.search);
 
 	return charge < saving->saving &&
 		(saving->charge >= saving->saving || charge <= saving->charge / 2);
 }
 
 /*
- * Add saving to the accounts of tables relids, in proportion to what it costs to write each.
- * An account that pays for that already gets nothing, none gets more, and what would go to a
- * table that is not one of scanned is lost.
+ * Add saving to the accounts of tables relids, in proportion to what it costs to write each.  An account that pays for that already gets nothing, and none gets
+ * more.  What would go to a table that is not one of scanned is lost.  Returns whether one of
+ * these has an account that can get something.
  */
-static void
-credit_saving(Cost saving, List *relids, List *indexes, List *scanned)
+static bool
+credit_tables(Cost saving, List *relids, List *indexes, List *scanned)
 {
 	Cost	   *cost = palloc0(list_length(relids) * sizeof(Cost));
 	Cost		sum = 0;
+	bool		result = false;
 	ListCell   *lc;
 
 	foreach(lc, relids)
@@ -107,52 +108,75 @@ credit_saving(Cost saving, List *relids, List *indexes, List *scanned)
 	{
 		Cost		most = cost[foreach_current_index(lc)];
 
-		if (most > 0 && list_member_oid(scanned, lfirst_oid(lc)))
-			tp_account_add(lfirst_oid(lc), saving * (most / sum), most);
+		if (most <= 0 || !list_member_oid(scanned, lfirst_oid(lc)))
+			continue;
+		tp_account_add(lfirst_oid(lc), saving * (most / sum), most);
+		result = true;
 	}
-}
-
-/* tp_credit_saving() in a memory context of its own; the search is paid for each time */
-static bool
-credit_in_context(const FlushSaving *saving, PlanState *root)
-{
-	List	   *scanned = NIL;
-	List	   *relids = existing_tables(saving->relids);
-	FlushCost	flush = tp_flush_estimate(relids, saving->indexes, false);
-	Cost		net = saving->saving - flush.search;
-	ListCell   *lc;
-
-	(void) collect_scanned(root, &scanned);
-	if (net <= 0 ||
-		list_length(list_difference_oid(saving->relids, scanned)) == list_length(saving->relids))
-		return false;
-	credit_saving(net, relids, saving->indexes, scanned);
-	/* the accounts have changed */
-	flush = tp_flush_estimate(relids, saving->indexes, false);
-	foreach(lc, flush_pays(saving, flush) ? relids : NIL)
-		tp_replan_for(lfirst_oid(lc));
-	return true;
+	return result;
 }
 
 /*
- * Add saving to the accounts of its tables: what workers would have saved in the plan of which
- * root is the topmost node, and which has run to its end without workers for them.  The tables
- * are locked.  One that the plan has not started to scan, or that the statement has dropped,
- * gets nothing, and none does while workers would not be launched as the processors are busy.
- * Returns whether one gets something.
+ * tp_credit_savings() in a memory context of its own.  Where workers are all that has the pool
+ * searched, the search is paid for each time.
+ */
+static bool
+credit_in_context(List *savings, PlanState *root)
+{
+	FlushSaving sum = tp_sum_of_savings(savings);
+	List	   *scanned = NIL;
+	bool		credited = false;
+	ListCell   *lc;
+
+	(void) collect_scanned(root, &scanned);
+	foreach(lc, savings)
+	{
+		FlushSaving *saving = lfirst(lc);
+		List	   *relids = existing_tables(saving->relids);
+		FlushCost	flush = tp_flush_estimate(relids, saving->indexes, false);
+		Cost		net = saving->saving - (saving->searched ? 0 : flush.search);
+
+		if (net <= 0 || list_length(list_difference_oid(saving->relids, scanned)) == list_length(saving->relids))
+			continue;
+		credited = true;
+
+		/*
+		 * A partition that each execution prunes is flushed with the others
+		 * nevertheless, so that it gets what they no longer need.
+		 */
+		if (!credit_tables(net, relids, saving->indexes, scanned))
+			(void) credit_tables(net, relids, saving->indexes, relids);
+	}
+	if (credited)
+	{
+		List	   *relids = existing_tables(sum.relids);
+
+		/* the accounts have changed */
+		foreach(lc, flush_pays(&sum, tp_flush_estimate(relids, sum.indexes, false)) ? relids : NIL)
+			tp_replan_for(lfirst_oid(lc));
+	}
+	return credited;
+}
+
+/*
+ * Add savings, of FlushSaving, to the accounts of their tables: what workers would have saved in
+ * the plan of which root is the topmost node, and which has run to its end without workers for
+ * them.  The tables are locked.  One that the plan has not started to scan, or that the statement
+ * has dropped, gets nothing, but for what the scanned ones do not need, and none does while
+ * workers would not be launched as the processors are busy.  Returns whether something was lost.
  *
  * If a flush is worth it now, also because other statements have written pages, has the cached
  * plans of this session made again that have lost a saving with one of these tables.
  */
 bool
-tp_credit_saving(const FlushSaving *saving, PlanState *root)
+tp_credit_savings(List *savings, PlanState *root)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "saving of a statement",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
 	bool		credited = !tp_processors_are_busy(root->plan->total_cost) &&
-		credit_in_context(saving, root);
+		credit_in_context(savings, root);
 
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);

@@ -291,7 +291,6 @@ note_lost(PlannedStmt *stmt, const FlushSaving *saving)
  * to the leader.  That takes the place of core's if it costs less.  What is not taken only
  * because of the flush is noted as lost: for the accounts of the tables that the third plan leaves
  * to the leader what it costs more than ours, and for those of the others what it would save.
- * A search of the pool is in what is noted each time, and does not go to the accounts.
  */
 static PlannedStmt *
 choose(const PlannerCall *call, PlanFor purpose, PlannedStmt *core, clock_t start,
@@ -334,8 +333,9 @@ choose(const PlannerCall *call, PlanFor purpose, PlannedStmt *core, clock_t star
 		 */
 		lost.relids = list_difference_oid(choice.saving.relids, part.saving.relids);
 		flush = tp_flush_estimate(lost.relids, lost.indexes, choice.user_code);
-		lost.charge = flush.charge + flush.search;
-		lost.saving = part.ours.total_cost + part.flush.search - choice.ours.total_cost;
+		lost.searched = part.saving.relids != NIL;
+		lost.charge = flush.charge + (lost.searched ? 0 : flush.search);
+		lost.saving = part.ours.total_cost - choice.ours.total_cost;
 		both = !pays(&part);
 		if (!both)
 		{

@@ -121,8 +121,6 @@ static void
 temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 {
 	PlannedStmt *stmt = queryDesc->plannedstmt;
-	bool		credited = false;
-	ListCell   *lc;
 	bool		first = !queryDesc->already_executed &&
 		!ScanDirectionIsNoMovement(direction);
 
@@ -133,17 +131,13 @@ temp_parallel_ExecutorRun(EXECUTOR_RUN_ARGS)
 	if (tp_refusal_of(stmt) != NOT_REFUSED && tp_names_temp_table(stmt->rtable))
 		tp_count_serial(tp_refusal_text(stmt));
 	/* not if it was left before all was read that workers would read */
-	if (tp_has_lost_saving(stmt) &&
-		(count == 0 || tp_reads_all_first(stmt)))
+	if (tp_has_lost_saving(stmt) && (count == 0 || tp_reads_all_first(stmt)) &&
+		tp_credit_savings(tp_savings_of(stmt, true), queryDesc->planstate) &&
+		tp_savings_of(stmt, false) == NIL)
 	{
-		foreach(lc, tp_savings_of(stmt, true))
-			credited = tp_credit_saving(lfirst(lc), queryDesc->planstate) || credited;
 		/* a plan with a saving of its own has workers */
-		if (credited && tp_savings_of(stmt, false) == NIL)
-		{
-			tp_session_stats->serial_by_flush++;
-			tp_count_serial("the flush costs more than workers save");
-		}
+		tp_session_stats->serial_by_flush++;
+		tp_count_serial("the flush costs more than workers save");
 	}
 }
 

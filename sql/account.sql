@@ -540,7 +540,50 @@ SET temp_parallel.write_temp_page_cost = 1;
 \set pruned 'SELECT (SELECT sum(k) FROM parted WHERE k > (SELECT 0)), (SELECT sum(k) FROM cheap)'
 SELECT bool_or(grew) AS grew FROM run(:'pruned', 5, 'parted1');
 SELECT bool_or(dirty_pages > 0) AS dirty FROM temp_parallel_tables WHERE relation::text LIKE 'parted%';
+-- The pruned one gets what the others no longer need, also where it alone costs more than workers
+-- save. Otherwise, all would be left to the leader for ever.
+UPDATE parted SET pad = pad;
+SET temp_parallel.write_temp_page_cost = 4;
+SELECT bool_or(workers) AS workers FROM run('SELECT sum(k) FROM parted WHERE k > (SELECT 0)', 40, 'parted1');
+SELECT bool_or(dirty_pages > 0) AS dirty FROM temp_parallel_tables WHERE relation::text LIKE 'parted%';
 DROP TABLE parted;
+
+-- Cached plans. What is lost beside a plan that searches the pool itself does not depend on what
+-- that cost when the plan was made, ...
+SET plan_cache_mode = force_generic_plan;
+SET temp_parallel.write_temp_page_cost = 20;
+CREATE TEMP TABLE one AS SELECT g AS id, g % 100 AS k FROM generate_series(1, 100000) g;
+CREATE TEMP TABLE two AS TABLE one;
+CREATE FUNCTION gains(query text) RETURNS float8 LANGUAGE sql
+	SET temp_parallel.write_temp_page_cost = 1e9 SET temp_parallel.buffer_scan_cost = 0 AS
+$$ SELECT saving(query) $$;
+ANALYZE one, two;
+SELECT count(*) FROM one;
+SELECT count(*) FROM two;
+SELECT pg_flush_local_buffers('two') > 0 AS clean;
+SELECT pg_allocated_local_buffers() AS allocated, gains('SELECT sum(k) FROM one') AS gains, account('one') AS before \gset
+SELECT set_config('temp_parallel.buffer_scan_cost', (0.5 * :gains / :allocated)::text, false) <> '' AS set;
+PREPARE beside AS SELECT * FROM (SELECT sum(k) FROM one) a, (SELECT sum(k) FROM two) b;
+SELECT * FROM run('EXECUTE beside', 1, 'one');
+SET temp_parallel.buffer_scan_cost = 0;
+SELECT * FROM run('EXECUTE beside', 1, 'one');
+SELECT account('one') - :before BETWEEN 1.8 * :gains AND 2.2 * :gains AS twice_what_is_lost;
+-- ... and a plan is made again once the flush pays for all of its tables, though not yet for those
+-- that are cheaper to flush alone.
+SELECT pg_flush_local_buffers() > 0 AS clean;
+UPDATE one SET k = k WHERE id <= 20000;
+UPDATE two SET k = k WHERE id <= 8500;
+ANALYZE one, two;
+SELECT pg_allocated_local_buffers() AS allocated, gains('SELECT sum(k) FROM one') AS gains, dirty_pages
+  FROM temp_parallel_tables WHERE relation = 'one'::regclass \gset
+SELECT set_config('temp_parallel.buffer_scan_cost', (0.99 * :gains / :allocated)::text, false) <> '' AS set,
+	   set_config('temp_parallel.write_temp_page_cost', (0.98 * :gains / :dirty_pages)::text, false) <> '' AS set;
+PREPARE together AS SELECT * FROM (SELECT sum(k) FROM one) a, (SELECT sum(k) FROM two) b;
+SELECT workers FROM run('EXECUTE together', 3, 'one');
+SET temp_parallel.buffer_scan_cost = 0;
+RESET plan_cache_mode;
+DROP TABLE one, two;
+DROP FUNCTION gains;
 
 -- Where workers do not pay for the search of the pool, they lose nothing, neither in all tables nor
 -- in those that are cheap to flush.
