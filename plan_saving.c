@@ -83,9 +83,10 @@ flush_pays(const FlushSaving *saving, FlushCost flush)
 }
 
 /*
- * Add saving to the accounts of tables relids, in proportion to what it costs to write each.  An account that pays for that already gets nothing, and none gets
- * more.  What would go to a table that is not one of scanned is lost.  Returns whether one of
- * these has an account that can get something.
+ * Add saving to the accounts of tables relids, in proportion to what it costs to write each.
+ * An account that pays for that already gets nothing, and none gets more.  What would go to a
+ * table that is not one of scanned is lost.  Returns whether one of these has an account that
+ * can get something.
  */
 static bool
 credit_tables(Cost saving, List *relids, List *indexes, List *scanned)

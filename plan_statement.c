@@ -301,7 +301,6 @@ choose(const PlannerCall *call, PlanFor purpose, PlannedStmt *core, clock_t star
 	PlannedStmt *ours = plan_with_workers(call, purpose, NIL, core, &choice, refusal);
 	PlannedStmt *other = core;
 	PlannedStmt *third = NULL;
-	bool		both = false;	/* are what both plans save lost? */
 	bool		gain = ours != NULL && gains(&choice, purpose, refusal);
 	List	   *expensive;
 	FlushSaving lost;
@@ -327,27 +326,23 @@ choose(const PlannerCall *call, PlanFor purpose, PlannedStmt *core, clock_t star
 	{
 		FlushCost	flush;
 
-		/*
-		 * a child of an append relation that is left to the leader leaves all
-		 * to it
-		 */
+		/* a partition that it leaves to the leader leaves all of its table */
 		lost.relids = list_difference_oid(choice.saving.relids, part.saving.relids);
 		flush = tp_flush_estimate(lost.relids, lost.indexes, choice.user_code);
 		lost.searched = part.saving.relids != NIL;
 		lost.charge = flush.charge + (lost.searched ? 0 : flush.search);
 		lost.saving = part.ours.total_cost - choice.ours.total_cost;
-		both = !pays(&part);
-		if (!both)
+		if (pays(&part))
 		{
 			other = take(third, &part);
 			choice.core = part.ours;
 			choice.core.total_cost += part.saving.charge;
 		}
+		else
+			note_lost(core, &part.saving);
 	}
 	if (pays(&choice))
 		return take(ours, &choice);
-	if (both)
-		note_lost(core, &part.saving);
 	note_lost(other, &lost);
 	return other == core ? NULL : other;
 }
