@@ -39,6 +39,7 @@ typedef struct TempFlushState
 	int			limit;			/* pages to list that are not listed yet */
 	int			capacity;		/* pages for which shared has room */
 	bool		many_to_write;	/* besides, in the next launch? */
+	bool		busy;			/* other processes use the processors */
 	FlushShared *shared;		/* in the leader, while the Gather has it */
 	int64		pages_shared;	/* by all launches of this execution */
 	int64		written;		/* pages, by the same */
@@ -289,8 +290,11 @@ temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 
 	/*
 	 * A launch without workers leaves pages dirty, of which other Gathers may
-	 * list any before the next one.
+	 * list any before the next one.  No launch follows one that is left to
+	 * the leader because processors are busy, as these may be idle by then,
+	 * and there is no room for such pages.
 	 */
+	state->busy = tp_processors_are_busy(state->gather->plan->total_cost);
 	state->capacity = state->many_to_write || may_lack_pages(state) ||
 		tp_sends_temp_toast_pointer(state->gather) ? tp_pool_size() : state->limit + tp_listed_buffers();
 	/* for the key under which a worker finds it before it knows the node */
@@ -343,7 +347,7 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 		state->skipped = "it is not known whether workers can read the leader's memory";
 	else if (pcxt->nworkers == 0)
 		state->skipped = "no dynamic shared memory is left for workers";
-	else if (tp_processors_are_busy(state->gather->plan->total_cost))
+	else if (state->busy)
 		state->skipped = "other processes use the processors";
 	else if (state->many_to_write && !tp_worker_is_free())
 		state->skipped = "no worker is free";

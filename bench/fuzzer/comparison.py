@@ -86,6 +86,10 @@ class Comparer(Tables):
             values["temp_parallel.write_temp_page_cost"] = random.Random(run.query.sql).choice(["1", "1e300"])
         elif mode == settings.ON and random.Random(repr(values)).random() < 0.05:
             values["temp_parallel.write_temp_page_cost"] = random.Random(run.query.sql).choice(["0", "1e300", "1e308"])
+        if mode == settings.ZERO and values["temp_parallel.processors"] == "0" and \
+                random.Random(repr(values) + "busy").random() < 0.5:
+            # Some launches of a statement are left to the leader, if other processes run just then.
+            values["parallel_setup_cost"] = "10"
         if self.options.cassert:
             values["debug_discard_caches"] = str(int(run.storm and mode == settings.ZERO))
         return values
