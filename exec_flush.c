@@ -39,7 +39,6 @@ typedef struct TempFlushState
 	int			limit;			/* pages to list that are not listed yet */
 	int			capacity;		/* pages for which shared has room */
 	bool		many_to_write;	/* besides, in the next launch? */
-	bool		busy;			/* other processes use the processors */
 	FlushShared *shared;		/* in the leader, while the Gather has it */
 	int64		pages_shared;	/* by all launches of this execution */
 	int64		written;		/* pages, by the same */
@@ -287,16 +286,7 @@ temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 	if (cost.share && (tp_workers_can_map() || leader_runs(state)))
 		state->limit = cost.shareable;
 	state->many_to_write = cost.dirtied - state->limit > MANY_TO_WRITE;
-
-	/*
-	 * A launch without workers leaves pages dirty, of which other Gathers may
-	 * list any before the next one.  No launch follows one that is left to
-	 * the leader because processors are busy, as these may be idle by then,
-	 * and there is no room for such pages.
-	 */
-	state->busy = tp_processors_are_busy(state->gather->plan->total_cost);
-	state->capacity = state->many_to_write || may_lack_pages(state) ||
-		tp_sends_temp_toast_pointer(state->gather) ? tp_pool_size() : state->limit + tp_listed_buffers();
+	state->capacity = state->limit + tp_listed_buffers();
 	/* for the key under which a worker finds it before it knows the node */
 	shm_toc_estimate_keys(&pcxt->estimator, 1);
 	return add_size(offsetof(FlushShared, pages),
@@ -347,7 +337,7 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 		state->skipped = "it is not known whether workers can read the leader's memory";
 	else if (pcxt->nworkers == 0)
 		state->skipped = "no dynamic shared memory is left for workers";
-	else if (state->busy)
+	else if (tp_processors_are_busy(state->gather->plan->total_cost))
 		state->skipped = "other processes use the processors";
 	else if (state->many_to_write && !tp_worker_is_free())
 		state->skipped = "no worker is free";
@@ -376,11 +366,17 @@ temp_flush_before_launch(CustomScanState *css, ParallelContext *pcxt,
 	written = tp_flush_tables(plan->relids, plan->indexes, shared, state->limit,
 							  Min(tp_most_shared_pages(plan->any_user_code),
 								  tp_most_pins() - plan->leader_pins));
-	state->many_to_write = false;
 	INSTR_TIME_SET_CURRENT(elapsed);
 	INSTR_TIME_SUBTRACT(elapsed, start);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
+	if (written < 0)
+	{
+		state->skipped = "workers of another Gather read more pages than it can list";
+		ReinitializeParallelWorkers(pcxt, 0);
+		return;
+	}
+	state->many_to_write = false;
 
 	state->pages_shared += shared->npages;
 	state->written += written;

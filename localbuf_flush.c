@@ -278,8 +278,9 @@ tp_flush_all_local_buffers(void)
  *
  * If shared is not NULL, pages whose memory is shared are listed in it
  * instead: those that are listed for other workers, and at most limit others,
- * as long as no more than most_pinned buffers are pinned.  If it is NULL, pages that are
- * listed for other workers stay as they are.
+ * as long as no more than most_pinned buffers are pinned.  If it has no room for those that
+ * are listed for other workers, nothing is listed or written, and the result is -1.  If it is
+ * NULL, these pages stay as they are.
  *
  * Allocates in the current memory context, and frees nothing.
  */
@@ -313,6 +314,8 @@ tp_flush_tables(List *relids, List *indexes, FlushShared *shared, int limit,
 	if (shared != NULL)
 		ndirty = tp_list_buffers(shared, Min(limit, most_pinned), dirty, ndirty,
 								 left.relations);
+	if (ndirty < 0)
+		return -1;
 	tp_write_buffers(dirty, ndirty, left.relations);
 	tp_settle_accounts(relids, &left);
 	return ndirty;

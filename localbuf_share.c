@@ -427,9 +427,10 @@ tp_most_shared_pages(bool user_code)
 
 /*
  * List those of the ndirty dirty buffers whose numbers are in dirty that are listed already
- * for workers that run, and at most limit others that are shared, in shared.  relations are
- * theirs, and count the pages that are listed.  Returns the number of buffers that are not
- * listed, which have to be written, and are the first in dirty then.
+ * for workers that run, and at most limit others that are shared, as far as there is room, in
+ * shared.  relations are theirs, and count the pages that are listed.  Returns the number of
+ * buffers that are not listed, which have to be written, and are the first in dirty then; or
+ * -1, and lists none, if there is no room for those that are listed already.
  */
 int
 tp_list_buffers(FlushShared *shared, int limit, int *dirty, int ndirty,
@@ -437,10 +438,16 @@ tp_list_buffers(FlushShared *shared, int limit, int *dirty, int ndirty,
 {
 	ResourceOwner old = CurrentResourceOwner;
 	TempRelation *relation = NULL;
+	int			room = shared->capacity;
 	int			left = 0;
 
 	shared->npages = 0;
 	shared->memory = memory;
+	for (int n = 0; n < ndirty; n++)
+		room -= tp_is_listed(dirty[n]);
+	if (room < 0)
+		return -1;
+	limit = Min(limit, room);
 	if (limit > 0 && listed == NULL)
 	{
 		listed = MemoryContextAllocExtended(TopMemoryContext,
@@ -459,9 +466,6 @@ tp_list_buffers(FlushShared *shared, int limit, int *dirty, int ndirty,
 			dirty[left++] = i;
 			continue;
 		}
-		if (shared->npages == shared->capacity)
-			elog(ERROR, "no room to list block %u of a temporary table, which workers are reading",
-				 tag.blockNum);
 		if (!tp_is_listed(i))
 		{
 			CurrentResourceOwner = CurTransactionResourceOwner;

@@ -39,7 +39,25 @@ SELECT l.attname, format_type(l.atttypid, l.atttypmod) AS type, format_type(s.at
 FROM pg_attribute l LEFT JOIN pg_attribute s ON s.attrelid = 'pg_buffercache'::regclass AND s.attname = l.attname
 WHERE l.attrelid = 'pg_local_buffers'::regclass AND l.attnum > 0 ORDER BY l.attnum;
 
-DROP TABLE temporary, other_counters;
+-- pgstattuple_approx() sets hints in the leader's buffers, which then are dirty, while a Gather
+-- launches workers again. It lists as many pages as at first, for which it has room; the others
+-- are written.
+\c -
+\pset format unaligned \pset footer off
+LOAD 'temp_parallel';
+SET temp_buffers = '16MB';
+\i sql/include/sharing.sql
+BEGIN;
+CREATE TEMP TABLE t AS SELECT i AS id, repeat('x', 100) AS v FROM generate_series(1, 10000) i;
+SELECT pg_flush_local_buffers('t') > 0 AS flushed_without_hints;
+COMMIT;
+SET parallel_leader_participation = off;	-- as the leader would set hints in its buffers
+UPDATE t SET v = v WHERE id = 1;
+\set again 'SELECT i, CASE i WHEN 2 THEN (SELECT table_len > 0 FROM pgstattuple_approx(''t'')) END, (SELECT count(*) + i FROM t) FROM generate_series(1, 4) i'
+:again;
+SELECT pg_flush_local_buffers('t') < 10 AS written;
+
+DROP TABLE other_counters, t;
 DROP EXTENSION pgstattuple;
 DROP EXTENSION pg_buffercache;
 DROP EXTENSION temp_parallel;

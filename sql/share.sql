@@ -216,8 +216,9 @@ SELECT pages_shared - :before_pages_shared > :dirty AS shared_again,
 SELECT count(*) AS dirty FROM pg_local_buffers JOIN pg_class USING (relfilenode) WHERE isdirty AND oid = 't'::regclass;
 
 -- A launch that sends a TOAST pointer has no workers, and lists and writes nothing. Before the
--- next one of the same Gather, which gets a short value, another Gather lists the pages: there
--- has to be room for them in what the first one had allocated, which expected to write them.
+-- next one of the same Gather, which gets a short value, another Gather lists the pages. In what
+-- the first one has allocated is no room for them, as it expected to write them: workers would
+-- miss them, or find others.
 CREATE TEMP TABLE doc (id int, txt text);
 ALTER TABLE doc ALTER txt SET STORAGE external;
 INSERT INTO doc VALUES (1, repeat('y', 9000)), (2, '5');
@@ -227,6 +228,10 @@ ANALYZE doc, large, small;
 SET temp_parallel.write_temp_page_cost = 0.08;
 SELECT count(*) FROM small;	-- leaves less to pay for a flush than for sharing again
 \set skipped 'SELECT d.id, (SELECT count(*) FROM small WHERE x = (SELECT txt FROM doc WHERE id = d.id)), (SELECT count(*) FROM small JOIN large USING (id)) + d.id FROM generate_series(1, 2) d (id)'
+SELECT * FROM pg_temp.explained(:'skipped');
+SELECT pg_temp_buffers_dirty('small') > 0 AND pg_temp_buffers_dirty('large') > 0 AND pg_flush_local_buffers() > 0 AS accounts_closed;
+SELECT pg_temp_buffers_dirty('small') > 0 AND pg_temp_buffers_dirty('large') > 0 AS dirtied;
+SELECT count(*) FROM small;
 :shared (:'skipped');
 DROP TABLE doc, large, small;
 

@@ -86,52 +86,6 @@ SELECT 'account', account > 0 FROM temp_parallel_tables;
 }), qr/account\|f/, 'nor for one whose cached plan is left to the leader');
 }
 $_->kill_kill foreach @loops;
-
-# A Gather whose first launch was left to the leader, as other processes used the processors, which
-# are idle later in the statement. Meanwhile a Gather that costs too much to be left to the
-# leader has listed its table's pages. If the first one launched workers now, it would have no room
-# to list these pages ("no room to list block"), as it expected to write them.
-SKIP:
-{
-	skip 'the system does not tell how many processes run', 1 if !-r '/proc/loadavg';
-	@loops = map {
-		IPC::Run::start([ 'psql', '-Xc', 'DO $$BEGIN LOOP END LOOP; END$$',
-			$node->connstr('postgres') . ' application_name=loop' ], '>', '/dev/null', '2>', '/dev/null')
-	} 0 .. 2 * `getconf _NPROCESSORS_ONLN`;
-	my $looping = q{FROM pg_stat_activity WHERE application_name = 'loop' AND state = 'active'};
-	$node->poll_query_until('postgres', "SELECT count(*) = ${\ scalar @loops} $looping")
-	  or die 'the loops do not run';
-	my $said = $node->safe_psql('postgres', q{
-LOAD 'temp_parallel';
-SET client_min_messages = warning;
-SET temp_buffers = '64MB';
-SET min_parallel_table_scan_size = 0;
-SET parallel_setup_cost = 10;
-SET parallel_tuple_cost = 0;
-CREATE TEMP TABLE t AS SELECT g AS id, g % 100 AS k FROM generate_series(1, 20000) g;
-CREATE TEMP TABLE u AS SELECT g AS id, g % 100 AS k, repeat('x', 50) AS v FROM generate_series(1, 100000) g;
-ANALYZE t, u;
-UPDATE t SET k = k;
-
--- what workers would save, until that pays for the flush of t
-SET temp_parallel.processors = 8;
-SET temp_parallel.share_local_buffers = off;
-SET temp_parallel.write_temp_page_cost = 20;
-} . 'SELECT count(*) FROM t WHERE k < 0;' x 5 . qq{
-RESET temp_parallel.processors;
-RESET temp_parallel.share_local_buffers;
-RESET temp_parallel.write_temp_page_cost;
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)
-SELECT CASE WHEN i = 2 THEN (SELECT count(*) FROM t JOIN u USING (id)) END,
-       (SELECT i + count(*) FROM t WHERE k < 2),
-       CASE WHEN i = 2 THEN (SELECT count(pg_terminate_backend(pid, 10000)) $looping) END,
-       pg_sleep(0.02)
-FROM generate_series(1, 30) i;
-});
-	like($said, qr/Shared: pages=[1-9].*Flush Skipped: other processes use the processors/s,
-		'a Gather whose first launch was left to the leader');
-	$_->kill_kill foreach @loops;
-}
 $node->stop;
 
 # A file and not a pipe, which would break if the command cannot be started.

@@ -153,6 +153,16 @@ class Calls:
         table = rng.choice(self.tables)
         t, i = self.target(table)
         contribs = self.contribs(CONTRIB, table, i)
+        if contribs and "pgstattuple" in self.contrib and random.Random(f"{t} {table.next_id}").random() < 0.15:
+            # Pages become dirty in the leader between two launches of a Gather: of those that were
+            # written before their rows had committed, most are clean, and get hints.
+            query = self.query("in the leader, between launches", "SELECT i AS x1, CASE WHEN i % 2 = 0 THEN"
+                               f" (SELECT table_len FROM pgstattuple_approx('{t}')) END AS x2,"
+                               f" (SELECT count(*) + i FROM {t} r) AS x3 FROM generate_series(1, 4) i")
+            query.before = [f"DO $$ BEGIN UPDATE {table.name} SET k = k; PERFORM public.pg_flush_local_buffers();"
+                            f" UPDATE {table.name} SET k = k WHERE id % 97 = 3; END $$"]
+            query.tolerated += (("58P01", "could not open file"),)
+            return query
         texts = contribs + [
             "SELECT count(*) || ' ' || coalesce(sum(id), 0) FROM {t}"] * 6
         if self.temp_buffers >= 1000:

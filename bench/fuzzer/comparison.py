@@ -200,14 +200,14 @@ class Comparer(Tables):
         # the counters of the others do not follow each other.
         if not self.cached and len(run.order) == len(settings.MODES):
             for mode, end in zip(run.order, run.order[1:] + ["after"]):
-                workers = self.count(mode, self.counters(run.counters[mode]), self.counters(run.counters[end]))
+                workers = self.count(run, mode, self.counters(run.counters[mode]), self.counters(run.counters[end]))
                 launched = launched or mode == settings.ZERO and workers > 0
         if run.inside:
             inside = [self.counters(outcome) for outcome in run.inside]
             launched = None not in inside and inside[1][1] > inside[0][1]
         return launched
 
-    def count(self, mode, before, after):
+    def count(self, run, mode, before, after):
         """Count what one run did. Returns the number of workers."""
         if before is None or after is None:
             return 0
@@ -223,7 +223,7 @@ class Comparer(Tables):
         counts.shared_pages += shared
         if mode == settings.ON:
             counts.on_flushed += flushes > 0
-        if mode == settings.ZERO:
+        if mode == settings.ZERO and run.replays[mode][0]["parallel_setup_cost"] == "0":
             counts.zero += 1
             counts.flushed += flushes > 0
             counts.launched += workers > 0

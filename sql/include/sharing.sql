@@ -46,7 +46,7 @@ DECLARE
 	line text;
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-		IF line ~ 'Shared: |Flushed: ' THEN
+		IF line ~ 'Shared: |Flushed: |Flush Skipped: ' THEN
 			RETURN NEXT regexp_replace(btrim(line), '=[1-9]\d*', '=N');
 		END IF;
 	END LOOP;
