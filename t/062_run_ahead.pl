@@ -111,7 +111,7 @@ foreach my $pool (@pools)
 
 		# cancels and timeouts
 		my ($canceled, $duration) = (0, 0.05);
-		foreach my $round (1 .. $rounds)
+		for (my $round = 1; more_rounds($round, $rounds, $canceled); $round++)
 		{
 			change($s, ++$n);
 			my $inside = $round % 3 == 0;
@@ -121,7 +121,7 @@ foreach my $pool (@pools)
 				statement($name, 't') . ';', $inside ? 'ROLLBACK TO a; COMMIT;' : 'ROLLBACK;');
 			ok(sound($s, $n, $round % 5), "$pool, $name, round $round: nothing of it remains");
 		}
-		cmp_ok($canceled, '>', 0, "$pool, $name: $canceled of $rounds statements were canceled");
+		cmp_ok($canceled, '>', $rounds / 3, "$pool, $name: $canceled statements were canceled");
 	}
 
 	# a worker that is terminated

@@ -149,7 +149,7 @@ foreach my $pool ('800kB', '32MB')
 
 	# cancels and timeouts
 	my ($canceled, $duration) = (0, 0.5);
-	foreach my $round (1 .. $rounds)
+	for (my $round = 1; more_rounds($round, $rounds, $canceled); $round++)
 	{
 		change($s, ++$n);
 		my $inside = $round % 3 == 0;
@@ -167,7 +167,7 @@ foreach my $pool ('800kB', '32MB')
 		$s->safe('COMMIT;') if $inside;
 		ok($ok && sound($s, $n, $round % 5), "$pool, round $round: nothing of it remains");
 	}
-	cmp_ok($canceled, '>', $rounds / 4, "$pool: $canceled of $rounds builds were canceled");
+	cmp_ok($canceled, '>', $rounds / 3, "$pool: $canceled builds were canceled");
 
 	# the progress of a build is that of one on a permanent table
 	my $slow = $build =~ s/100\)/6000)/r;

@@ -18,7 +18,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time usleep);
 
-our @EXPORT = qw(fault_server fault_session seed_moments make_tables change interrupt
+our @EXPORT = qw(fault_server fault_session seed_moments make_tables change interrupt more_rounds
   workers_of terminate_worker expecting sound nothing_left log_is_clean shares $from_core @pools);
 
 # With these, every plan that can be parallel is.
@@ -302,6 +302,15 @@ sub interrupt
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	like($err, qr/ERROR:  canceling statement due to (statement timeout|user request)\n/, "$what: canceled");
 	return 1;
+}
+
+# Is there to be round number $round of interrupt()? After $rounds of them, until more than a
+# third of these have interrupted a statement: how many do is a matter of chance.
+sub more_rounds
+{
+	my ($round, $rounds, $interrupted) = @_;
+
+	return $round <= $rounds || ($interrupted <= $rounds / 3 && $round <= $rounds + 100);
 }
 
 # ----------
