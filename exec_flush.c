@@ -286,6 +286,7 @@ temp_flush_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 	if (cost.share && (tp_workers_can_map() || leader_runs(state)))
 		state->limit = cost.shareable;
 	state->many_to_write = cost.dirtied - state->limit > MANY_TO_WRITE;
+	/* a launch before which others have listed more has no workers */
 	state->capacity = state->limit + tp_listed_buffers();
 	/* for the key under which a worker finds it before it knows the node */
 	shm_toc_estimate_keys(&pcxt->estimator, 1);

@@ -466,6 +466,7 @@ tp_list_buffers(FlushShared *shared, int limit, int *dirty, int ndirty,
 			dirty[left++] = i;
 			continue;
 		}
+		Assert(shared->npages < shared->capacity);
 		if (!tp_is_listed(i))
 		{
 			CurrentResourceOwner = CurTransactionResourceOwner;
