@@ -19,13 +19,14 @@ NEVER = 1e9     # cost of a page
 COMMON = {"temp_parallel.enabled": "on", "search_path": "pg_temp, public",
           # dirty pages are written, as these constants are about that
           "temp_parallel.share_local_buffers": "off"}
-COSTS = ("temp_parallel.write_temp_page_cost", "temp_parallel.buffer_scan_cost")
+COSTS = ("temp_parallel.write_temp_page_cost", "temp_parallel.buffer_scan_cost", "parallel_setup_cost")
 PLANNER = ("max_parallel_workers_per_gather", "parallel_setup_cost", "parallel_tuple_cost")
 
 FORBIDDEN = Arm("serial", "TEMP", COMMON | {"max_parallel_workers_per_gather": "0"})
 
 
 def settings_of(costs):
+    """costs may be only the first of COSTS."""
     return dict(zip(COSTS, map(str, costs)))
 
 
@@ -72,16 +73,16 @@ def calibrate(conn, progress):
     """The recommended constants of the cost model."""
     for _ in range(TRIES):
         result = conn.execute(
-            "SELECT write_temp_page_cost, buffer_scan_cost, write_page_us, read_page_us,"
+            "SELECT write_temp_page_cost, buffer_scan_cost, parallel_setup_cost, write_page_us, read_page_us,"
             " process_page_us, gain_page_us, planner_unit_us, write_cv, gain_cv"
             " FROM temp_parallel_calibrate()").fetchone()
-        write, scan, write_us, read_us, process_us, gain_us, unit_us, write_cv, gain_cv = result
+        *costs, write_us, read_us, process_us, gain_us, unit_us, write_cv, gain_cv = result
         progress.say(f"calibrated: a page takes {write_us:.2f} us to write, {read_us:.2f} to read,"
                      f" {process_us:.2f} to process, of which workers gain {gain_us:.2f};"
                      f" a unit of the planner is {unit_us:.2f} us"
                      f" (coefficient of variation: writing {write_cv:.0%}, gain {gain_cv:.0%})")
-        if write is not None:
-            return write, scan
+        if None not in costs:
+            return tuple(costs)
     sys.exit("the machine is too busy to calibrate")
 
 
@@ -89,13 +90,13 @@ def model_constants(conn, progress, calibrated=None):
     """The constants of the cost model by name; calibrated: those of an earlier run."""
     constants = {"default": default_costs(conn),
                  "calibrated": calibrated or calibrate(conn, progress)}
-    for name, (write, scan) in constants.items():
-        progress.say(f"{name}: write_temp_page_cost = {write:g}, buffer_scan_cost = {scan:g}")
+    for name, costs in constants.items():
+        progress.say(f"{name}: " + ", ".join(f"{cost} = {value:g}" for cost, value in zip(COSTS, costs)))
     return constants
 
 
 def ladder(costs, steps=60, least=0.005, most=50):
-    """Constants from far too low to far too high, in the same proportion as costs."""
+    """Costs of a page from far too low to far too high, and of a buffer in the same proportion as costs."""
     factor = (most / least) ** (1 / (steps - 1))
     return [(least * factor ** i, least * factor ** i * costs[1] / costs[0])
             for i in range(steps)]

@@ -105,7 +105,7 @@ def write_choices(outcomes, names, rungs, path):
 def draw_regret(axis, outcomes, costs, rungs):
     """The regret by write cost."""
     axis.plot([c[0] for c in rungs], [total_regret(outcomes, c) for c in rungs], color="tab:blue")
-    for name, (write, _) in costs.items():
+    for name, (write, *_) in costs.items():
         axis.axvline(write, color=COLOURS[name], linestyle="--",
                      label=f"{name}: {write:g}, regret {total_regret(outcomes, name):.1f} %")
     axis.axhline(TARGET, color="grey", linestyle=":", label=f"target, {TARGET} %")
@@ -134,7 +134,7 @@ def draw_points(axis, outcomes, costs, rungs):
                 o.serial_ms / o.parallel_ms, at, marker=marker, alpha=0.7, edgecolor="black",
                 linewidth=0.5, s=20 + o.serial_ms / 4, c=[o.point.dirty], cmap="viridis",
                 vmin=0, vmax=1)
-    for name, (write, _) in costs.items():
+    for name, (write, *_) in costs.items():
         axis.axhline(write, color=COLOURS[name], linestyle="--", label=name)
     axis.axvline(1, color="grey", linestyle=":")
     axis.set(xscale="log", yscale="log", ylim=(low / 2, high * 2),

@@ -20,9 +20,9 @@ def arguments():
     parser.add_argument("--calibrated", type=listed(float))
     return parse(parser, lambda args: args.rounds < 1 or min(args.queries + args.parts) < 1
                  or max(args.parts) > max(args.queries) or not 0 <= args.again <= 1
-                 or len(args.calibrated or (0, 0)) != 2,
+                 or len(args.calibrated or policy.COSTS) != len(policy.COSTS),
                  "rows must be at least 10, rounds, queries and parts at least 1, parts at most"
-                 " queries, fractions between 0 and 1, calibrated two numbers")
+                 " queries, fractions between 0 and 1, calibrated three numbers")
 
 
 def run(conn, point, arms, digests):
