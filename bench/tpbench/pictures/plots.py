@@ -22,6 +22,12 @@ def save(figure, path):
     pyplot.close(figure)
 
 
+def versions(results):
+    """Of the servers that were measured, as text."""
+    found = sorted({r.version for r in results})
+    return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
+
+
 def speed(results, path):
     """What README begins with: three bars for each of three reports."""
     rows = README[:3]
@@ -42,7 +48,7 @@ def speed(results, path):
     axis.set(xlim=(0, 1.12), xticks=[0, 0.25, 0.5, 0.75, 1])
     axis.xaxis.set_major_formatter(lambda x, _: f"{x:.0%}")
     axis.tick_params(left=False)
-    axis.set_xlabel(f"time relative to that without temp_parallel; PostgreSQL {TIMES_OF}, 2 processors")
+    axis.set_xlabel(f"time relative to that without it; PostgreSQL {TIMES_OF}, 2 processors")
     figure.legend(loc="outside upper center", ncols=3, frameon=False)
     save(figure, path)
 
@@ -93,7 +99,7 @@ def when_workers_pay(results, path):
     axis.set_xscale("log")
     ratio_axis(axis.xaxis, [5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000])
     axis.set(ylim=(0.3, None), ylabel="on / off",
-             xlabel="ms without workers; medians of PostgreSQL 15 to 19")
+             xlabel=f"ms without workers; medians of PostgreSQL {versions(results)}")
     axis.grid(alpha=0.3)
     axis.legend()
     save(figure, path)
@@ -118,6 +124,6 @@ def shared_or_written(results, path):
         axis.set(ylim=(0.3, 1.15), ylabel="time / off", title=part)
         axis.set_xticks(numbers)
         axis.grid(alpha=0.3)
-    axes[-1].set_xlabel("queries after the load; median and range of PostgreSQL 15 to 19")
+    axes[-1].set_xlabel(f"queries after the load; median and range of PostgreSQL {versions(results)}")
     figure.legend(loc="outside upper center", ncols=3, frameon=False)
     save(figure, path)
