@@ -40,6 +40,10 @@ UNLOGGED = Arm("unlogged", "UNLOGGED",
                {"temp_parallel.enabled": "off", "search_path": "unlogged, public, pg_temp"})
 
 
+# what temp_parallel_calibrate() recommends
+COSTS = ("temp_parallel.write_temp_page_cost", "temp_parallel.buffer_scan_cost", "parallel_setup_cost")
+
+
 def line(settings=SETTINGS):
     return ", ".join(f"{name} = {value}" for name, value in settings.items())
 
@@ -56,13 +60,12 @@ def connect(settings):
 
 def calibrated():
     """The settings that temp_parallel_calibrate() recommends on this machine."""
-    names = ("temp_parallel.write_temp_page_cost", "temp_parallel.buffer_scan_cost", "parallel_setup_cost")
     for _ in range(5):
         with connect({"temp_buffers": "256MB"}) as conn:
             costs = conn.execute("SELECT write_temp_page_cost, buffer_scan_cost, parallel_setup_cost"
                                  " FROM temp_parallel_calibrate()").fetchone()
         if None not in costs:
-            return {name: str(cost) for name, cost in zip(names, costs)}
+            return {name: str(cost) for name, cost in zip(COSTS, costs)}
     raise SystemExit("the machine is too busy to be calibrated")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from statistics import median
 
-from ..common.session import Arm, value
+from ..common.session import COSTS, Arm, value
 from .grid import Point
 
 TRIES = 5       # calibrations, as the machine may be busy
@@ -19,7 +19,6 @@ NEVER = 1e9     # cost of a page
 COMMON = {"temp_parallel.enabled": "on", "search_path": "pg_temp, public",
           # dirty pages are written, as these constants are about that
           "temp_parallel.share_local_buffers": "off"}
-COSTS = ("temp_parallel.write_temp_page_cost", "temp_parallel.buffer_scan_cost", "parallel_setup_cost")
 PLANNER = ("max_parallel_workers_per_gather", "parallel_setup_cost", "parallel_tuple_cost")
 
 FORBIDDEN = Arm("serial", "TEMP", COMMON | {"max_parallel_workers_per_gather": "0"})
