@@ -10,7 +10,9 @@
 #   source_tarball VERSION   sets $tarball to the upstream release that Debian has,
 #                            without Debian's patches, which are about file
 #                            locations; fetched if it is not in the cache
-#   core_tests VERSION DIR   unpacks its src/test/regress and src/test/isolation into DIR
+#   core_tests VERSION DIR [SOURCES]
+#                            puts its src/test/regress and src/test/isolation into DIR, or
+#                            those of SOURCES, a source tree of the server
 #   compile_core_tests DIR   compiles the C functions of DIR, a src/test/regress, for the
 #                            server of $pg_config
 
@@ -65,8 +67,15 @@ source_tarball() {
 }
 
 core_tests() {
-	source_tarball "$1"
+	local suite
 	mkdir -p "$2"
+	if [ -n "${3-}" ]; then
+		[ -e "$3/src/test/regress/parallel_schedule" ] || die "$3 does not contain the server's tests"
+		for suite in regress isolation; do copy_tree "$3/src/test/$suite" "$2/$suite"; done
+		return
+	fi
+	apt_install_missing "${source_packages[@]}"
+	source_tarball "$1"
 	run "$work/source.log" tar -C "$2" --strip-components=3 --wildcards \
 		--no-same-owner -xf "$tarball" '*/src/test/regress' '*/src/test/isolation' ||
 		{ cat "$work/source.log"; die "could not unpack $tarball"; }
