@@ -13,8 +13,9 @@
 #   core_tests VERSION DIR [SOURCES]
 #                            puts its src/test/regress and src/test/isolation into DIR, or
 #                            those of SOURCES, a source tree of the server
-#   compile_core_tests DIR   compiles the C functions of DIR, a src/test/regress, for the
-#                            server of $pg_config
+#   compile_core_tests DIR [MODULE...]
+#                            compiles the C functions of DIR, a src/test/regress, and those
+#                            MODULEs, for the server of $pg_config
 
 # Set here, as make_workdir changes $HOME.
 if [ -n "${TEMP_PARALLEL_CACHE-}" ]; then source_cache=$TEMP_PARALLEL_CACHE
@@ -83,10 +84,10 @@ core_tests() {
 
 compile_core_tests() {
 	# shellcheck disable=SC2016  # make expands it
-	printf '%s\n' 'MODULES = regress' 'PGXS := $(shell $(PG_CONFIG) --pgxs)' 'include $(PGXS)' \
+	printf '%s\n' "MODULES = regress ${*:2}" 'PGXS := $(shell $(PG_CONFIG) --pgxs)' 'include $(PGXS)' \
 		>"$1/GNUmakefile"
 	chown -R "$server_user" "$1"
 	# shellcheck disable=SC2154  # set by the script that sources this
 	run "$work/build.log" "${AS_SERVER[@]}" make -s -C "$1" with_llvm=no "PG_CONFIG=$pg_config" \
-		regress.so || { cat "$work/build.log"; die "could not compile regress.c"; }
+		all || { cat "$work/build.log"; die "could not compile regress.c"; }
 }
