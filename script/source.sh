@@ -51,6 +51,7 @@ find_tarball() {
 
 source_tarball() {
 	local suite mirror try
+	apt_install_missing "${source_packages[@]}"
 	find_tarball "$1" && return
 	suite=$(origin_of "$1")
 	[ -n "$suite" ] && [ "$suite" != wheel ] ||
@@ -75,7 +76,6 @@ core_tests() {
 		for suite in regress isolation; do copy_tree "$3/src/test/$suite" "$2/$suite"; done
 		return
 	fi
-	apt_install_missing "${source_packages[@]}"
 	source_tarball "$1"
 	run "$work/source.log" tar -C "$2" --strip-components=3 --wildcards \
 		--no-same-owner -xf "$tarball" '*/src/test/regress' '*/src/test/isolation' ||
